@@ -4,7 +4,9 @@
     python benchmarks/evidence.py record --work DIR EXPERIMENT --model MODEL [--method NAME ...]
 
 `replay` writes the archive, makes its indexes in `--work`, and runs the experiments, without key and network. If a
-model is shown anything else than was recorded, questions fail, and the exit code is 1.
+model is shown anything else than was recorded, questions fail, and the exit code is 1. Processors without AVX-512 round
+vectors differently than the one of the recordings, so some passages have other ranks and similarities there: of methods
+that search by meaning, some questions fail then, and only the other methods count for the exit code.
 
 - `archive`: 80 questions, 239 documents; methods with few calls a question.
 - `excerpt`: 20 of the hard questions and look-ups, and 60 documents, with all that hold the answers; all methods.
@@ -45,6 +47,10 @@ _NO_NETWORK = {
     "NO_PROXY": "127.0.0.1,localhost",
     "no_proxy": "127.0.0.1,localhost",
 }
+_ROUNDED = (
+    "This processor has no AVX-512, and rounds vectors differently than the one of the recordings: that some questions "
+    "of methods that search by meaning fail says nothing."
+)
 _KEPT_VARIABLES = {"PATH", "HOME", "LANG", "LC_ALL", "TMPDIR"}  # for recorded commands: no keys
 ALL_METHODS = ["table1", "graphrag-global", "arag-shell", "arag-all", "dci"]
 DCI = ["--set", "dci.sandbox=none", "--set", "dci.search=grep"]  # the commands are those of the recording
@@ -56,13 +62,18 @@ class Experiment:
 
     name: str
     methods: Sequence[str]
+    without_vectors: Sequence[str]  # the methods among them that search nothing by meaning
     questions: Sequence[str] = ()
     index: str = "archive"
 
 
 EXPERIMENTS = {
-    "archive": Experiment("archive", ["arag-shell", "arag", "arag-all", "arag-naive", "dci", "naive-rag", "direct"]),
-    "excerpt": Experiment("excerpt", ALL_METHODS, EXCERPT, "excerpt"),
+    "archive": Experiment(
+        "archive",
+        ["arag-shell", "arag", "arag-all", "arag-naive", "dci", "naive-rag", "direct"],
+        ["dci", "direct"],
+    ),
+    "excerpt": Experiment("excerpt", ALL_METHODS, ["dci", "direct", "graphrag-global"], EXCERPT, "excerpt"),
 }
 
 
@@ -121,10 +132,22 @@ def replay(names: Sequence[str], work: Path, out: Path) -> int:
         questions, index = prepare(experiment, work)
         folder = out / name
         shutil.rmtree(folder, ignore_errors=True)
-        command = _experiment(experiment.methods, questions, index, folder)
-        command += ["--model", f"replay:{RECORDED / name}.xz"]
-        codes.append(subprocess.run(command, check=False).returncode)  # noqa: S603 - our own
+        for methods in (experiment.without_vectors, experiment.methods):  # the second run takes over the first
+            command = _experiment(methods, questions, index, folder)
+            command += ["--model", f"replay:{RECORDED / name}.xz"]
+            code = subprocess.run(command, check=False).returncode  # noqa: S603 - our own
+            is_rounding = methods is experiment.methods and not _rounds_as_recorded()
+            if code == 1 and is_rounding:
+                print(_ROUNDED, file=sys.stderr)
+                code = 0
+            codes.append(code)
     return max(codes)
+
+
+def _rounds_as_recorded() -> bool:
+    """Return whether vectors are rounded here as where the recordings were made: by AVX-512."""
+    processor = Path("/proc/cpuinfo")
+    return processor.exists() and "avx512f" in processor.read_text(encoding="utf-8")
 
 
 def _experiment(methods: Sequence[str], questions: Path, index: Path, folder: Path) -> list[str]:

@@ -24,6 +24,7 @@ class Document:
         ready_chunks: Chunks that are kept unchanged, as (chunk id, text) in order; None if the pipeline cuts the text
             itself. Their concatenation is `text`.
         file: The file's absolute path, without links; empty for an object given in Python.
+        file_hash: Of the bytes of a file that is one document; else empty.
         has_own_id: Whether the id came with the document. Otherwise it is made from the file's path.
         end: Bytes of all sources up to the end of this document, for the progress.
         left_out: Parts that a person sees in the file and the text lacks: `2 charts`.
@@ -40,6 +41,7 @@ class Document:
     page_starts: tuple[int, ...] = ()
     ready_chunks: tuple[tuple[str, str], ...] | None = None
     file: str = ""
+    file_hash: str = ""
     has_own_id: bool = True
     end: int = 0
     left_out: tuple[str, ...] = ()

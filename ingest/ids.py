@@ -2,8 +2,9 @@
 
 1. A record or an object with its own id is the document with that id.
 2. A file whose path is in the index keeps its id, whatever folder it is ingested with.
-3. A new file with the content of one that is gone from the folders is that file, moved: it keeps the other's id. If
-   several with that content are gone, it gets the first of their ids. Files of records must also have kept their names.
+3. A new file that is equal to one that is gone from the folders, or has its content, is that file, moved: it keeps the
+   other's id. If several such files are gone, it gets the first of their ids. Files of records must also have kept
+   their names.
 4. Any other new file gets its path relative to the folder that is ingested, with `~2` after it if another file has
    that id. If that other file is gone, the folder was moved, and the new file takes its place.
 """
@@ -18,7 +19,7 @@ from functools import cached_property
 from arag.ingest.documents import Document, Problem
 from arag.ingest.reading import SourceReader, title_of_file
 from arag.ingest.records import EXTENSIONS_OF_MANY
-from arag.ingest.writer import content_of, fingerprint_of
+from arag.ingest.writer import content_of, file_hash_of, fingerprint_of
 from arag.retrieval.storage.records import Settings
 from arag.retrieval.storage.sql import TableReader
 
@@ -27,10 +28,10 @@ _COPY_NUMBER = re.compile(r"~\d+$")  # of a file whose path below its folder is 
 
 
 @dataclass(frozen=True, slots=True)
-class _ContentKey:
+class _MovedKey:
     """Equal for two documents if one may be the other, moved."""
 
-    content: str  # the part of the fingerprint for the content
+    sameness: str  # the hash of the file, or the part of the fingerprint for the content
     record_number: str  # `#2` for the second record of a file; empty for a file that is one document
     file_name: str  # of a file of records; empty for others, which may be renamed
 
@@ -76,15 +77,15 @@ class IdAssigner:
         return document
 
     def _find_moved(self, document: Document) -> str | None:
-        """Return the id of a file that is gone and had this content."""
+        """Return the id of a file that is gone, and was equal or had this content."""
         if not self._gone_ids:
             return None
-        key = _content_key(fingerprint_of(document, self._settings), document.id, document.file)
-        ids = self._gone_ids.get(key, [])
-        while ids:
-            file_id = ids.pop(0)
-            if not self._is_taken(file_id):
-                return file_id
+        for key in _moved_keys(fingerprint_of(document, self._settings), document.id, document.file):
+            ids = self._gone_ids.get(key, [])
+            while ids:
+                file_id = ids.pop(0)
+                if not self._is_taken(file_id):
+                    return file_id
         return None
 
     def _make_id(self, path: str) -> str:
@@ -119,22 +120,28 @@ class IdAssigner:
         return {file_id: path for path, file_id in self._ids_by_path.items()}
 
     @cached_property
-    def _gone_ids(self) -> dict[_ContentKey, list[str]]:
-        """The ids of files that are gone from the folders, by the content of each document in them."""
-        ids: dict[_ContentKey, list[str]] = {}
+    def _gone_ids(self) -> dict[_MovedKey, list[str]]:
+        """The ids of files that are gone from the folders, by all that a moved file may have in common with them."""
+        ids: dict[_MovedKey, list[str]] = {}
         for record in self._known.documents():
             if record.source in self._ids_by_path and self._reader.is_gone(record.source):
-                key = _content_key(record.fingerprint, record.id, record.source)
-                ids.setdefault(key, []).append(self._ids_by_path[record.source])
+                for key in _moved_keys(record.fingerprint, record.id, record.source):
+                    ids.setdefault(key, []).append(self._ids_by_path[record.source])
         return ids
 
 
-def _content_key(fingerprint: str, document_id: str, file: str) -> _ContentKey:
-    return _ContentKey(
-        content=content_of(fingerprint),
-        record_number=_record_number(document_id),
-        file_name=_file_name(file) if _holds_records(file) else "",
-    )
+def _moved_keys(fingerprint: str, document_id: str, file: str) -> list[_MovedKey]:
+    """Return the keys of a document, the surest first."""
+    keys: list[_MovedKey] = []
+    for sameness in (file_hash_of(fingerprint), content_of(fingerprint)):
+        key = _MovedKey(
+            sameness=sameness,
+            record_number=_record_number(document_id),
+            file_name=_file_name(file) if _holds_records(file) else "",
+        )
+        if sameness:
+            keys.append(key)
+    return keys
 
 
 def _holds_records(file: str) -> bool:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,9 +32,20 @@ _VALID_SOURCES = (
     "sources must be paths, LangChain documents, dictionaries such as "
     '{"id": "1", "title": "A title", "text": "A text."}, or an iterable of them'
 )
+_IN_PICTURES = "has no text but in pictures"
+_MAX_REASONS = 5  # why the files of a folder are left out
 _SAMPLE_CHARACTERS = 4_096  # of a file without a reader, which show whether it is text
 _HIDDEN = (".", "~$")  # the start of such names; Office marks a file that is open with the second
+_PAGES = {".html", ".htm", ".xhtml"}
 _TABLES = {".tab"}  # with tabs between their cells
+_MANUAL_PAGE = re.compile(r"^\.(?:TH|Dd) ", re.MULTILINE)
+# What to do with texts that are full of markup.
+_MARKUP_ADVICE = {
+    (".docbook", ".dbk"): "convert it to .html, as pandoc does",
+    (".page",): "convert it to .html, as yelp-build does",
+    (".texi", ".texinfo"): "convert it to .html, as makeinfo does",
+    (".ps", ".eps"): "convert it to .pdf",
+}
 # What to do with files of programs whose formats are not read.
 _ADVICE = {
     (".7z", ".bz2", ".deb", ".gz", ".rar", ".rpm", ".tar", ".tgz", ".xz", ".zip", ".zst"): "unpack it",
@@ -179,16 +192,24 @@ class Listing:
         self.folders.append(_real_path(path))
         listed = list(self._walk(path, "", self._ignore))
         if not listed:
-            if self.ignored:
-                reasons = ", ".join(sorted(set(self.skipped.values())))
-                raise InputError(f"{_show(path)} contains no files that can be read; left out: {reasons}")
-            raise self._nothing_to_read(path, "contains no files that can be read")
+            raise self._nothing_in(path)
         return listed
 
+    def _nothing_in(self, folder: Path) -> InputError:
+        """Say why no file of a folder can be read."""
+        fault = "contains no files that can be read"
+        left_out = [path for path in self.skipped if path.is_relative_to(folder)]
+        if not left_out:
+            return self._nothing_to_read(folder, fault)
+        if all(map(_is_picture, left_out)):
+            return InputError(f"{_show(folder)} {_IN_PICTURES}: {how_to_use_ocr()}")
+        reasons = Counter(self.skipped[path] for path in left_out)
+        named = [f"{reason} ({files:,})" for reason, files in reasons.most_common(_MAX_REASONS)]
+        return InputError(f"{_show(folder)} {fault}; left out: {', '.join(named)}")
+
     def _nothing_to_read(self, path: Path, fault: str, advice: str = "") -> InputError:
-        for each in (path, *self.skipped):
-            if _is_picture(each) and not self._knows(each):
-                return InputError(f"{_show(path)} has no text but in pictures: {how_to_use_ocr()}")
+        if _is_picture(path):
+            return InputError(f"{_show(path)} {_IN_PICTURES}: {how_to_use_ocr()}")
         extensions = " ".join([*self._readers.extensions, *RECORD_READERS])
         message = (
             f"{_show(path)} {fault}; valid extensions are {extensions}, and those "
@@ -297,13 +318,16 @@ def _describe_unknown(path: Path) -> str:
 def _advise(path: Path) -> str:
     """Return what to do with a file without a reader."""
     extension = path.suffix.lower()
-    if _is_text(path):
-        if extension in _TABLES:
-            return f"to read it as a table: --as {extension}=.tsv"
-        return f"to read it as text: --as {extension}=.txt"
-    for extensions, advice in _ADVICE.items():
+    text = _first_text(path)
+    for extensions, advice in (_MARKUP_ADVICE if text else _ADVICE).items():
         if extension in extensions:
             return advice
+    if _MANUAL_PAGE.search(text):
+        return "write its text with man -l"
+    if text and extension in _TABLES:
+        return f"to read it as a table: --as {extension}=.tsv"
+    if text:
+        return f"to read it as {_name_kind(path)}"
     return "give its text, or a reader of yours in Python (readers=)"
 
 
@@ -311,11 +335,20 @@ def _is_picture(path: Path) -> bool:
     return path.suffix.lower() in PICTURES
 
 
-def _is_text(path: Path) -> bool:
-    """Return whether a file begins with text."""
+def _name_kind(path: Path) -> str:
+    """Return as what to read a text, with the option for it: a page may have its language behind `.html`."""
+    extension = path.suffix.lower()
+    for name in path.suffixes[:-1]:
+        if name.lower() in _PAGES:
+            return f"a web page: --as {extension}={name.lower()}"
+    return f"text: --as {extension}=.txt"
+
+
+def _first_text(path: Path) -> str:
+    """Return the beginning of a file if that is text, else an empty string."""
     try:
         with path.open(encoding="utf-8") as file:
             text = file.read(_SAMPLE_CHARACTERS)
     except (OSError, UnicodeDecodeError):
-        return False
-    return text != "" and "\0" not in text
+        return ""
+    return "" if "\0" in text else text

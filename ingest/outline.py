@@ -18,6 +18,16 @@ MAX_HEADING = 100  # characters; a longer line is text
 _UNDERLINE = re.compile(r"={3,}|-{3,}")
 
 _NO_HEADING = "    "  # Markdown shows a line with this indentation as it is
+# The label of a note in a manual. Plurals are headings.
+_LABEL = re.compile(
+    r"note|tip|hint|caution|warning|important|danger"
+    r"|anmerkung|hinweis|tipp|achtung|vorsicht|warnung|wichtig|remarque|astuce|attention|avertissement"
+    r"|nota|consejo|sugerencia|atención|cuidado|aviso|advertencia|dica|atenção|suggerimento|attenzione|avviso"
+    r"|замечание|примечание|подсказка|совет|внимание|осторожно|предупреждение"
+    r"|注意|提示|警告|注記|ヒント|小心|小技巧|技巧|참고|주의|경고",
+    re.IGNORECASE,
+)
+_GOES_ON = re.compile(r"[,;、，；]$")
 _JOKE_OR_ADDRESS = re.compile(r"[:;]-?[)(DP]$|\w@\w|://")
 # A small (c) without a year is a part of a law.
 _RIGHTS = re.compile(
@@ -128,6 +138,8 @@ class Outline:
         name = _name_of(line)
         is_remark = line.lstrip().startswith("#")
         if is_remark or self.repeats(line):
+            return False
+        if _LABEL.fullmatch(name) or _GOES_ON.search(name):
             return False
         if _PLAIN_HEADING.fullmatch(name) is None:
             return False

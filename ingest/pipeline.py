@@ -160,6 +160,7 @@ def run_ingest(sources: Sources, index: str | Path | IndexStore, **options: Unpa
             check_embedder(store)
         with open_writer(store, embedder=embedder, chunk_tokens=chunk_tokens, meter=meter) as writer:
             reader.workload.expect_unchanged({document.source for document in writer.draft.documents()})
+            reader.read_sample()
             ids = IdAssigner(writer.draft, writer.settings, reader)
             identified = _set_aside_problems(map(ids.assign, documents), problems)
             languages = _LanguageCheck(writer.settings.embedder)

@@ -15,7 +15,7 @@ from arag.ingest.pipeline import IngestOptions, check_options, make_source_reade
 from arag.ingest.progress import Meter
 from arag.ingest.pruning import find_gone
 from arag.ingest.reading import SourceReader
-from arag.ingest.writer import DEFAULT_CHUNK_TOKENS, fingerprint_of
+from arag.ingest.writer import DEFAULT_CHUNK_TOKENS, fingerprint_of, version_of
 from arag.retrieval.corpus.table_rows import SourceTable, find_tables
 from arag.retrieval.storage.contract import View
 from arag.retrieval.storage.locations import parse_location, using_store
@@ -163,7 +163,8 @@ class _Known:
         record = self._view.document(document.id)
         if record is None:
             return "new"
-        is_same = record.fingerprint == fingerprint_of(document, self._settings)
+        fingerprint = fingerprint_of(document, self._settings)
+        is_same = version_of(record.fingerprint) == version_of(fingerprint)
         return "unchanged" if is_same else "changed"
 
 

@@ -8,6 +8,7 @@ import os
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 # Metadata in which loaders and text splitters say where in its source a document is.
 _PLACES = ("page", "page_number", "row", "seq_num", "start_index")
 _HASH_LENGTH = 16  # hexadecimal digits, 64 bits: enough to tell the documents of a corpus apart
+_FILE_HASH_LENGTH = 32  # hexadecimal digits: 128 bits: two files never share a hash by chance
 _MAX_SHOWN = 100  # characters of an id in a message
 _MAX_TITLE = 1_000  # characters: every chunk and every result repeats the title
 _LARGE = 1_000_000  # bytes: such a file may take seconds to read
@@ -78,6 +80,30 @@ class SourceReader:
         self.failures = self._listing.failures
         self.failed: dict[str, str] = {}
         self.skipped = self._listing.skipped
+        self._ahead: dict[Path, Content] = {}
+
+    def read_sample(self) -> None:
+        """Read some new files before their turn: they show how long the others will take."""
+        sample = set(self.workload.choose_sample())
+        if not sample:  # the sources may be an iterable
+            return
+        for listed in self._listing:
+            if isinstance(listed, ListedFile) and listed.real_path in sample:
+                self._read_ahead(listed)
+
+    def _read_ahead(self, file: ListedFile) -> None:
+        """Read a file and hold its content until its turn. Then it is also said why it cannot be read."""
+        if file.size >= _LARGE:
+            self.show_large_file(file.path.name)
+        began = time.monotonic()
+        with suppress(OSError, ValueError):
+            if not self._readers.knows(file.path) or self._readers.is_mailbox(file.path):
+                return
+            content = self._readers.read(file.path)
+            self._ahead[file.path] = content
+            ahead = self._readers.take_seconds_ahead()
+            self.workload.read_ahead(ahead)
+            self.workload.sample(file.real_path, len(content.text), time.monotonic() - began - ahead)
 
     def read(self) -> Iterator[Document | Problem]:
         """Yield the documents and, in the place of those that cannot be read, problems."""
@@ -159,11 +185,15 @@ class SourceReader:
 
     def _read_whole(self, path: Path, file_id: str) -> Iterator[ReadItem]:
         """Read a file as one document, after the problems with parts of it."""
-        content = self._readers.read(path)
+        content = self._ahead.pop(path, None) or self._readers.read(path)
+        if content.why_skipped:
+            self.skipped[path] = content.why_skipped
+            return
         size = path.stat().st_size
         for part in content.damage:
             yield ReadItem(Problem(str(path), part), size)
-        yield ReadItem(_to_document(content, file_id, path), size)
+        document = _to_document(content, file_id, path)
+        yield ReadItem(replace(document, file_hash=_hash_file(path)), size)
 
     def _read_mailbox(self, path: Path, file_id: str) -> Iterator[ReadItem]:
         """Read each email of a mailbox; its id ends in its `Message-ID`, or in its number if it has none of its own."""
@@ -303,6 +333,11 @@ def _to_metadata(fields: Mapping[str, Any]) -> dict[str, JSON]:
 def _hash_of(document: Document) -> str:
     content = json.dumps([document.title, document.text, dict(document.metadata)], sort_keys=True)
     return hashlib.sha256(content.encode()).hexdigest()[:_HASH_LENGTH]
+
+
+def _hash_file(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()[:_FILE_HASH_LENGTH]
 
 
 def _show(value: object) -> str:

@@ -1,26 +1,32 @@
 """The work of an ingestion: files to read, and text to write. What is left is estimated from what is finished.
 
 Bytes say little about it: most of a PDF or of slides may be pictures, and a text file is all text. So the characters
-per byte are counted for each extension, and the seconds that reading takes. The rest of the time goes into text that is
-new or has changed: it is cut, embedded and stored.
+per byte are counted for each extension, and the seconds that reading takes. Folders differ, too: so some files from all
+of them are read before their turn. The rest of the time goes into text that is new or has changed: it is cut, embedded
+and stored.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 _USUAL_TEXT = 1.0  # characters per byte
 _MARKED_UP = 0.4
 _PACKED = 0.02  # the rest is pictures, fonts and layout
 _LESS_TEXT = {
-    **dict.fromkeys((".html", ".htm", ".xhtml", ".eml", ".mht", ".mhtml", ".mbox", ".ipynb"), _MARKED_UP),
+    **dict.fromkeys(
+        (".html", ".htm", ".xhtml", ".page", ".docbook", ".dbk", ".xml", ".eml", ".mht", ".mhtml", ".mbox", ".ipynb"),
+        _MARKED_UP,
+    ),
     **dict.fromkeys((".pdf", ".docx", ".xlsx", ".pptx", ".odt", ".ods", ".odp", ".epub", ".rtf"), _PACKED),
     **dict.fromkeys((".docm", ".xlsm", ".pptm", ".doc", ".xls", ".ppt", ".msg"), _PACKED),
     **dict.fromkeys((".png", ".jpg", ".jpeg", ".tif", ".tiff", ".bmp", ".webp"), _PACKED),
 }
 _USUAL_BYTES = 300_000  # of a kind: until more are read, the estimates for it are close to the usual ones
+_SAMPLE_FILES = 60  # that are read before their turn, if there are so many
+_MAX_SAMPLE_BYTES = 2_000_000  # of each: its text is held in memory until its turn
 
 
 @dataclass(slots=True)
@@ -33,10 +39,13 @@ class _Kind:
     bytes: int = 0  # read
     characters: int = 0
     seconds: float = 0.0  # for reading
+    ahead: dict[str, float] = field(default_factory=dict)  # characters per byte, of files that were read ahead
 
     def estimate_characters(self, size: float) -> float:
-        """Return the characters in so many bytes."""
-        return size * (self.usual * _USUAL_BYTES + self.characters) / (_USUAL_BYTES + self.bytes)
+        """Return the characters in so many bytes: files whose turn is yet to come say more than those of before."""
+        per_byte = (self.usual * _USUAL_BYTES + self.characters) / (_USUAL_BYTES + self.bytes)
+        ratios = [per_byte, per_byte, *self.ahead.values()]
+        return size * sum(ratios) / len(ratios)
 
     def estimate_seconds(self, size: float, per_character: float) -> float:
         """Return the seconds that so many bytes take to read, given those of a character in other files."""
@@ -55,6 +64,7 @@ class Workload:
         self._kinds: dict[str, _Kind] = {}
         self._unread = dict(files)
         self._in_index: set[str] = set()
+        self._sampled: set[str] = set()
         self._waiting = 0.0  # characters that were read, and are neither unchanged nor written
         self._written = 0.0  # characters
         self._known_read = 0  # characters of files that were in the index...
@@ -72,8 +82,34 @@ class Workload:
             kind.new -= self._unread[path]
             kind.known += self._unread[path]
 
+    def choose_sample(self) -> list[str]:
+        """Return files to read before their turn: new ones, evenly spread over the bytes of all."""
+        sizes: dict[str, int] = {}
+        for path, size in self._unread.items():
+            if path not in self._in_index and size <= _MAX_SAMPLE_BYTES:
+                sizes[path] = size
+        step = max(sum(sizes.values()) / _SAMPLE_FILES, 1)
+        chosen: list[str] = []
+        end = 0
+        for path, size in sizes.items():
+            start = end
+            end += size
+            if end // step > start // step:
+                chosen.append(path)
+        return chosen
+
+    def sample(self, path: str, characters: int, seconds: float) -> None:
+        """Count a file that was read before its turn."""
+        size = self._unread.get(path, 0)
+        self.read(path, size, characters, seconds)
+        self._sampled.add(path)
+        self._kind_of(path).ahead[path] = characters / max(size, 1)
+
     def read(self, path: str, size: int, characters: int, seconds: float) -> None:
         """Count a part of a file that was read."""
+        if path in self._sampled:  # it is counted already
+            self._kind_of(path).ahead.pop(path, None)
+            return
         size = min(max(size, 0), self._unread.get(path, 0))
         if path in self._unread:
             self._unread[path] -= size

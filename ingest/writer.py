@@ -102,8 +102,21 @@ def content_of(fingerprint: str) -> str:
     return fingerprint[:_HASH_LENGTH]
 
 
+def version_of(fingerprint: str) -> str:
+    """Return the part of a fingerprint that changes when a document must be written again."""
+    return fingerprint[: 2 * _HASH_LENGTH]
+
+
+def file_hash_of(fingerprint: str) -> str:
+    """Return the hash of a document's file: whatever other pages of its folder take from its text, it stays the same.
+
+    It is empty for records, and for documents of older indexes.
+    """
+    return fingerprint[2 * _HASH_LENGTH :]
+
+
 def fingerprint_of(document: Document, settings: Settings) -> str:
-    """Return a hash that changes with a document and with the settings that its chunks depend on."""
+    """Return hashes of a document's content with the settings that it is cut with, its names, and its file."""
     content: tuple[object, ...] = (
         document.text,
         dict(document.metadata),
@@ -118,7 +131,7 @@ def fingerprint_of(document: Document, settings: Settings) -> str:
         content = (*content, "marks headings")
     if document.headings_apart:
         content = (*content, "headings apart")
-    return _hash(content) + _hash((document.id, document.title))
+    return _hash(content) + _hash((document.id, document.title)) + document.file_hash
 
 
 def _hash(values: tuple[object, ...]) -> str:
@@ -209,7 +222,11 @@ class IndexWriter:
     def _find_changed(self, fingerprints: Mapping[str, str]) -> set[str]:
         """Return the ids of the documents that the draft does not have in this version."""
         known = self.draft.fingerprints(fingerprints)
-        return {document_id for document_id, new in fingerprints.items() if known.get(document_id) != new}
+        changed: set[str] = set()
+        for document_id, new in fingerprints.items():
+            if version_of(known.get(document_id, "")) != version_of(new):
+                changed.add(document_id)
+        return changed
 
     def _put_changed(self, document: Document, fingerprint: str) -> None:
         """Add a document to the next batch, unless it conflicts with another one."""
@@ -238,14 +255,16 @@ class IndexWriter:
         """Return whether a document may take the id of a known one.
 
         In a folder, a file that is gone leaves its id to any other. In a database, the file may be on another machine,
-        and leaves its id only to the same content.
+        and leaves its id only to the same file or content.
         """
         is_gone = known.source != "" and not os.path.lexists(known.source)
         if not is_gone:
             return False
         if isinstance(self._location, Path):
             return True
-        return content_of(known.fingerprint) == content_of(fingerprint_of(document, self.settings))
+        fingerprint = fingerprint_of(document, self.settings)
+        is_same_file = document.file_hash != "" and document.file_hash == file_hash_of(known.fingerprint)
+        return is_same_file or content_of(known.fingerprint) == content_of(fingerprint)
 
     def _refuse(self, document: Document, reason: str) -> None:
         self.problems[document.id] = Problem(document.source, reason)
@@ -361,7 +380,7 @@ def open_writer(
         chosen = chosen or load_embedder()
         meter.report("loading")
         vectors = chosen.embed_documents(SAMPLE_SENTENCES)
-        meter.report("embedding")
+        meter.report("reading")
         return Settings(
             embedder=chosen.name,
             dimension=vectors.shape[1],

@@ -15,7 +15,7 @@ from arag import ingest
 from arag.evaluation.paper_tools import PAPER_TOOLS
 from arag.graph.graph import create_arag_agent
 from arag.graph.prompts import forced_prompt, forced_question
-from arag.models.extractive import ExtractiveModel
+from arag.models.extractive import ExtractiveModel, admits_no_answer
 from arag.retrieval.tools.sets import PAPER
 from fakes import HashEmbeddings
 from scripted import ScriptedModel, asked, call
@@ -177,7 +177,7 @@ def test_where_no_sentence_answers_it_says_so_and_lists_passages(question, text)
 @pytest.mark.parametrize(
     ("question", "text", "is_answer"),
     [
-        ("¿Para qué sirve mill-divert?", "El programa mill instala todo para la rueda.", False),
+        ("¿Para qué sirve mill-divert?", "El programa mill sirve para la rueda.", False),
         ("¿Para qué sirve mill-divert?", "El programa mill-divert sirve para mover el agua.", True),
         ("Wozu dient eigentlich der Wehr-Schieber am Fluss?", "Der Schieber am Wehr hält das Wasser zurück.", True),
         ("Les roues peuvent-elles tourner sans eau ?", "Les roues ne peuvent tourner sans eau.", True),
@@ -187,6 +187,21 @@ def test_where_no_sentence_answers_it_says_so_and_lists_passages(question, text)
 def test_an_answer_in_another_language_has_the_term_of_the_question(question, text, is_answer):
     first, *_ = quotes(question, f"[log:0] Log\n{text}")
     assert (first != NO_ANSWER) == is_answer
+
+
+@pytest.mark.parametrize(
+    ("question", "is_answer"),
+    [
+        ("Quel moteur fait tourner la roue de Sarn pendant la nuit ?", False),  # a name is shared
+        ("Seit wann gehören Brücke und Hafen von Sarn der Stadt?", True),
+    ],
+)
+def test_a_name_and_common_words_of_another_language_make_no_answer(make_index, question, is_answer):
+    text = "Die Brücke, der Markt und der Hafen von Sarn gehören seit 1783 der Stadt, die sie an Fischer verpachtet."
+    index = make_index([{"id": "sarn", "text": text}])
+    state = create_arag_agent("extractive", index, tools="paper").invoke(asked(question))
+    assert "[sarn:0]" in state["answer"]
+    assert admits_no_answer(state["answer"]) != is_answer
 
 
 def test_a_word_that_only_looks_like_one_of_the_question_and_a_name_alone_make_no_answer(make_index):

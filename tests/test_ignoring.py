@@ -121,7 +121,7 @@ def test_a_bad_pattern_and_an_unreadable_file_of_patterns_are_named(tmp_path):
 
 def test_a_folder_of_ignored_files_says_so(tmp_path):
     docs = write_corpus(tmp_path / "docs", {"a.md": "A."})
-    with pytest.raises(InputError, match=r"no files that can be read; left out: ignored by --ignore$"):
+    with pytest.raises(InputError, match=r"no files that can be read; left out: ignored by --ignore \(1\)$"):
         run_ingest(docs, tmp_path / "index", embedder=HashEmbeddings(), ignore=["*.md"])
 
 

@@ -5,8 +5,11 @@ from __future__ import annotations
 import json
 import os
 import resource
+import sqlite3
 import time
 import warnings
+from collections import Counter
+from contextlib import closing
 from itertools import pairwise
 from pathlib import Path
 
@@ -17,6 +20,7 @@ from arag.errors import ModelError
 from arag.ingest import records
 from arag.ingest.maintenance import verify
 from arag.ingest.pipeline import ingest, run_ingest
+from arag.ingest.preview import preview
 from arag.models.embedders import Embedder
 from arag.models.similarity import SAMPLE_SENTENCES
 from arag.retrieval.index import open_index
@@ -268,6 +272,35 @@ def test_a_file_that_was_moved_or_renamed_keeps_its_document_and_is_not_embedded
     with corpus.open() as index:
         assert texts_of(index)["gull.txt~2"] == "Another gull."
     assert_consistent(corpus.index)
+
+
+@in_every_backend
+def test_a_web_page_that_left_its_folder_is_the_same_document_though_its_menu_is_read_now(corpus):
+    menu = "<ul><li><a href=x>Mills of old</a><li><a href=y>Ships of old</a></ul>"
+    pages = {f"site/{n}.html": f"<title>P{n} - Site</title>{menu}<h1>P{n}</h1><p>Mill {n} stands." for n in range(7)}
+    (corpus.source / "site").mkdir(parents=True)
+    for name, html in pages.items():
+        (corpus.source / name).write_text(html)
+    corpus.ingest()
+    (corpus.source / "site/3.html").rename(corpus.source / "three.html")
+    (corpus.source / "site/4.html").rename(corpus.source / "four.html")
+    planned = preview([str(corpus.source)], str(corpus.index), prune=True)
+    assert Counter(document.change for document in planned.documents) == {"unchanged": 5, "changed": 2}
+    assert planned.removed_ids == ()
+    summary, _ = corpus.ingest(prune=True)
+    assert (summary.written, summary.removed, summary.documents) == (2, 0, 7)
+    with corpus.open() as index:
+        assert {document.id for document in index.documents()} == set(pages)
+        assert "Mills of old" in texts_of(index)["site/3.html"]
+    assert corpus.ingest()[0].written == 0
+    assert_consistent(corpus.index)
+
+
+def test_an_index_from_before_files_were_hashed_is_not_written_again(corpus):
+    corpus.ingest({"gull.txt": TEXTS["gull"]})
+    with closing(sqlite3.connect(corpus.index / "index.sqlite3")) as database, database:
+        database.execute("UPDATE documents SET fingerprint = substr(fingerprint, 1, 64)")
+    assert corpus.ingest()[0].written == 0
 
 
 # --- pruning ---

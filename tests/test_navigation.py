@@ -38,6 +38,19 @@ LATEX2HTML = """<!--Navigation Panel--><a name="tex1" href="ch03.html"><img alt=
 <br><b> Next:</b> <a href="ch03.html">Dues</a> <b> Up:</b> <a href="index.html">Harbour rules</a>
 <b> Previous:</b> <a href="ch01.html">Lights</a><br><br>{body}"""
 
+LATEX2HTML_WITHOUT_UP = LATEX2HTML.replace("index.html", "node4.html")  # which the page's head does not name
+
+TEXI2HTML = """<table class="header"><tr><td>[<a href="ch01.html" title="Previous chapter"> &lt;&lt; </a>]</td>
+<td>[<a href="index.html"> Up </a>]</td><td> &nbsp; </td><td>[<a href="index.html">Top</a>]</td>
+<td>[<a href="about.html" title="About"> ? </a>]</td></tr></table>{body}
+<table class="nav_table"><tr><td>[<a href="part1.html"> &lt;&lt; Lights </a>]</td><td>[<a href="index.html">Top</a>]
+[<a href="toc.html" rel="contents">Everything</a>]</td><td>[<a href="part3.html"> Dues &gt;&gt; </a>]</td></tr>
+<tr><td>[<a href="ch01.html"> &lt; Lamps </a>]</td><td>[<a rel="up" href="p.html">Up: Harbour</a>]</td></tr></table>"""
+
+LANGUAGE_BARS = """<div>{body}<p>Available languages: <a href="de.html">de</a> |
+<a href="en.html" hreflang="en" rel="alternate">en</a></p></div>
+<p><a href="i.html">Main index</a> | <a href="r.html">Raster index</a> | <a href="f.html">Full index</a></p>"""
+
 PUBLICAN = """<ul class="docnav top"><li class="previous"><a href="ch01.html"><strong>{prev}</strong></a></li>
 <li class="home">Harbour rules</li><li class="next"><a href="ch03.html"><strong>{next}</strong></a></li></ul>{body}
 <ul class="docnav"><li class="previous"><a href="ch01.html"><strong>{prev}</strong>1. Lights</a></li>
@@ -58,7 +71,9 @@ LANGUAGES = [
 ]
 
 
-@pytest.mark.parametrize("page", [DOCBOOK, SPHINX, TEXINFO, LATEX2HTML, PUBLICAN, BARE])
+@pytest.mark.parametrize(
+    "page", [DOCBOOK, SPHINX, TEXINFO, LATEX2HTML, LATEX2HTML_WITHOUT_UP, TEXI2HTML, LANGUAGE_BARS, PUBLICAN, BARE]
+)
 def test_bars_of_generators_are_left_out(read, page):
     html = f"<html>{HEAD}<body>{page.format(body=BODY, **ENGLISH)}</body></html>"
     assert read("a.html", html).text == TEXT
@@ -99,6 +114,7 @@ def test_the_bar_of_a_manual_page_is_left_out(read):
         ("<p><a href='ch03.html'>Next</a>: the harbour closes on 3 June", "Next: the harbour closes on 3 June"),
         ("<div class='nav'><a href='ch03.html'>Next</a> <a href='tel:1'>Call 0471</a></div>", "Next Call 0471"),
         ("<div role='navigation'><p>Board: <a href='a.html'>Odvar Felisk</a></div>", "Board: Odvar Felisk"),
+        ("<p>The keeper's story in <a href='de.html'>German</a>", "The keeper's story in German"),
         ("See <a href='a.html'>home</a> or <a href='b.html'>top</a>.", "See home or top."),
         ("<a href='a.html'>Next</a> to nothing", "Next to nothing"),
     ],
@@ -113,10 +129,14 @@ def test_what_is_no_bar_is_read(read, html, text):
         "<div role=navigation><h2>Contents</h2><ul><li><a href='#a'>1 <b>History</b></a></ul></div>",
         "<ul role='navigation'><li><a href='a.html'>Log in</a></ul>",
         "<section role=navigation><a href='a.html'>Towers</a> | <a href='b.html'>Lamps</a></section>",
+        "<div role=navigation><ul><li>en »<li><a href='a.html'>Towers</a> »<li>Gull Rock</ul></div>",
     ],
 )
 def test_what_has_the_role_of_navigation_and_only_links_is_not_read(read, menu):
-    assert read("a.html", f"{menu}<h1>Gull Rock</h1><p>It burns.").text == "# Gull Rock\n\nIt burns."
+    assert (
+        read("a.html", f"<title>Gull Rock</title>{menu}<h1>Gull Rock</h1><p>It burns.").text
+        == "# Gull Rock\n\nIt burns."
+    )
 
 
 @pytest.mark.parametrize(

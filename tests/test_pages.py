@@ -22,6 +22,8 @@ KATEX = (
         "<span aria-hidden='true'>Secret</span>",
         "<input type='hidden' value='Secret'><input type='password' value='Secret'>",
         "<datalist><option>Secret</datalist>",
+        "<table style='display:none'><tr><td>Secret<td>b<tr><td>c<td>d</table>",
+        "<div id='DEBUG' class='debug'><h3>Help content debug info:</h3><p>Secret</div>",
         "<template><p>Secret</p></template><noscript>Secret</noscript>",
         "<img alt='Secret.png' src='x.png'><img alt='Secret' role='presentation'><img alt='Secret' width='16'>",
     ],
@@ -40,9 +42,50 @@ def test_what_is_hidden_is_not_read(read, part):
         ("<p>Text<div role=tabpanel hidden>On macOS</div>", "Text\n\nOn macOS"),  # a click shows it
         ("<p>Text<div role=tabpanel aria-hidden=true style='display:none'>Reviews</div>", "Text\n\nReviews"),
         ("<p>Text<div role=tabpanel>Shown <b hidden>Secret</b></div>", "Text\n\nShown"),
+        ("<h3><button aria-controls=a>Why?</button></h3><div id=a hidden>Because.</div>", "### Why?\n\nBecause."),
+        ("<button aria-controls=a>Menu</button><div id=a hidden>Secret</div><p>Text", "Menu\n\nText"),
+        (
+            "<p>Press <span><span hidden class=MAC>Command</span><span hidden id=default1>Ctrl</span></span>+Z.",
+            "Press Ctrl+Z.",
+        ),
+        ("<p>See <span><span hidden lang=en>Files</span><span hidden lang=de>Secret</span></span>.", "See Files."),
+        ("<p>Text <span class=note><span hidden>Secret</span></span>", "Text"),
+        ("<p>Text <span class=switchinline><span hidden class=UNIX>by Meta</span></span>", "Text by Meta"),
+        (
+            "<span><span hidden><p>Sheet</span><span hidden><p>Page</span><span hidden><p>Sheet</span></span>",
+            "Sheet\n\nPage",
+        ),
     ],
 )
 def test_a_page_that_is_hidden_until_its_program_runs_is_read(read, html, text):
+    assert read("a.html", html).text == text
+
+
+@pytest.mark.parametrize(
+    ("html", "text"),
+    [
+        (
+            "<div class=note><table><tr><td rowspan=2><img alt='[Note]'><th>Note<tr><td>Mind the step.</table></div>",
+            "Note\n\nMind the step.",
+        ),
+        (
+            "<div class=figure><p class=title>Figure 1. The mill<div><img alt='The mill'></div></div>",
+            "Figure 1. The mill",
+        ),
+        ("<div class=note><h3 class=title>Note</h3><p>Mind it.</div><p>Oil.", "Note\n\nMind it.\n\nOil."),
+        ("<h1>Oil</h1><div class=author><h3 class=author>Ada Fenn</h3></div>", "# Oil\n\nAda Fenn"),
+        ("<p>Text.<h5><a href='#1'>(12)</a></h5><p>A note.<h2>1880</h2>", "Text.\n\n(12)\n\nA note.\n\n## 1880"),
+    ],
+)
+def test_signs_captions_and_numbers_of_notes_are_read_once_and_are_no_headings(read, html, text):
+    assert read("a.html", html).text == text
+
+
+def test_pages_of_doxygen_have_their_title_and_a_line_for_each_member(read):
+    title = "<div class=headertitle><div class=title>Lamp Class<div class=ingroups>Oil</div></div></div>"
+    member = "<tr><td>void&#160;<td><b>light</b> (Lamp &amp;lamp)<tr><td>&#160;<td>Lights it. <br>"
+    html = f"{title}<table><tr><td colspan=2><h2>Members</h2>{member}<tr><td>1 May<br>2 May<td>Oil</table>"
+    text = "# Lamp Class\n\nOil\n\n## Members\n\nvoid light (Lamp &lamp)\n\nLights it.\n\n1 May\n2 May\n\nOil"
     assert read("a.html", html).text == text
 
 
@@ -222,7 +265,8 @@ def write_site(folder, titles):
 
 
 @pytest.mark.parametrize(
-    "form", ["{} — Mills 3.11.2 documentation", "{} - Wiki | Mills", "Mills: {}", "Mills :: {} — 2"]
+    "form",
+    ["{} — Mills 3.11.2 documentation", "{} - Wiki | Mills", "Mills: {}", "Mills :: {} — 2", "{} (Mills (3.11.2))"],
 )
 def test_titles_are_without_the_name_that_a_whole_site_shares(tmp_path, form):
     parts = ["Wheels", "Stones — old", "Sluices", "Ponds", "Races", "Dams"]

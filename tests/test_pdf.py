@@ -157,6 +157,20 @@ def test_a_file_without_a_title_has_the_one_on_its_first_page(read, first, secon
 
 
 @pytest.mark.parametrize(
+    ("first", "later"),
+    [
+        ("+++++Draft\n+++Rules of the Harbour\nShips pay.", "++Oil"),
+        ("+++rules of the\n+++Harbour\nShips pay.", "++Oil"),
+        ("+++Rules of the Harbour\nShips pay.", "++++Part Two"),
+        ("+++Rules of the Harbour\nSecond edition", "+++Oil"),  # a cover, whose type chapters have, too
+    ],
+)
+def test_a_title_in_larger_type_than_the_text(read, first, later):
+    others = [f"{later} {chapter}\n" + "It is burnt in all of the lamps.\n" * 12 for chapter in ("one", "two")]
+    assert read("a.pdf", pdf(first, *others, title="")).title.lower() == "rules of the harbour"
+
+
+@pytest.mark.parametrize(
     "first",
     [
         "Ships pay dues.",

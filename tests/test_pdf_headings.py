@@ -190,6 +190,61 @@ def test_an_outline_whose_entries_are_no_lines_of_the_pages_is_left_aside(read):
     assert headings(read, pages) == [f"# Of ships {letter}" for letter in "abcd"]
 
 
+def test_where_the_outline_names_the_headings_a_numbered_item_is_none(read):
+    pages = outlined(ENTRIES)
+    pages.lines(72, 740, ["1. Oil of herrings, which the keeper", "3.2 Lamps"], font="Helvetica-Bold", pitch=40)
+    pages.show()
+    *_, last_of_outline, numbered = headings(read, pages)
+    assert (last_of_outline, numbered) == ("# 1880. A year", "#### 3.2 Lamps")
+
+
+@pytest.mark.parametrize("line", ["Abbildung 3. The wheel", "Table 2-1: Dues", "TWENTY ONE"])
+def test_captions_and_numbers_in_words_are_no_headings(read, line):
+    titles = ["The mill and its wheel", line, "The yard and its carts"]
+    assert headings(read, sections(titles)) == ["# The mill and its wheel", "# The yard and its carts"]
+
+
+def test_a_title_of_the_outline_that_a_hyphen_divides(read):
+    pages = outlined(ENTRIES)
+    pages.canvas.bookmarkPage("last")
+    pages.canvas.addOutlineEntry("Of the mill and its surroundings", "last", 0)
+    pages.lines(72, 740, ["Of the mill and its surround-", "ings"])
+    pages.lines(72, 690, TEXT)
+    pages.show()
+    assert headings(read, pages)[-1] == "# Of the mill and its surroundings"
+
+
+def test_entries_of_contents_are_no_headings(read):
+    pages = Pages()
+    pages.text(72, 760, "Contents", 18, "Helvetica-Bold")
+    y = 730
+    for number, chapter in enumerate(["Rye", "Oats"], 1):
+        pages.text(72, y, f"{number} {chapter}", 14, "Helvetica-Bold")
+        pages.text(400, y, str(number), 14, "Helvetica-Bold")
+        pages.text(72, y - 20, f"{number}.1 Of the mill")
+        pages.text(400, y - 20, str(number))
+        y -= 50
+    pages.show()
+    for chapter in ("1 Rye", "2 Oats"):
+        pages.text(72, 760, chapter, 14, "Helvetica-Bold")
+        pages.lines(72, 730, [f"{line} {chapter}" for line in TEXT])
+        pages.show()
+    assert headings(read, pages) == ["# 1 Rye", "# 2 Oats"]
+
+
+def test_names_on_a_cover_with_a_few_small_lines_are_no_headings(read):
+    pages = Pages()
+    pages.text(72, 600, "Rules of the Harbour", 24, "Helvetica-Bold")
+    pages.lines(300, 560, ["Second edition", "May 1880"])
+    pages.text(72, 100, "Ada Berg, Tom Hill", 16, "Helvetica-Bold")
+    pages.show()
+    for chapter in "abc":
+        pages.text(72, 760, f"Of rye {chapter}", 16, "Helvetica-Bold")
+        pages.lines(72, 730, [f"{line} {chapter}" for line in TEXT * 6])
+        pages.show()
+    assert headings(read, pages) == ["# Of rye a", "# Of rye b", "# Of rye c"]
+
+
 LICENCE = "HOLDERS OF THE MILL BE LIABLE FOR ANY CLAIM, DAMAGES OR OTHER LIABILITY"
 
 

@@ -344,6 +344,54 @@ def test_entries_of_an_index_with_leaders_are_no_rows(read):
     assert lines == [f"{entry} . . . . . . . . . . {page}" for entry, page in entries]
 
 
+CHAPTERS = [("1", "Of rye", "3"), ("1.1", "Of oats and barley", "4"), ("2", "Of the mill", "11")]
+
+
+@pytest.mark.parametrize(
+    ("title", "columns", "rows"),
+    [
+        ("Register", (72, 110, 400), CHAPTERS),
+        ("Register", (72, 400), [(f"{number} {title}", page) for number, title, page in CHAPTERS]),
+        ("Inhaltsverzeichnis", (72, 400), [(title, page) for _, title, page in CHAPTERS]),
+        ("Register", (72, 110, 400), [("A", "Of rye . . . . . . . .", "3"), *CHAPTERS[1:]]),
+        ("Register", (72, 110, 300, 400), [("1", "Of rye", ". . . . . .", "9"), ("2", "Of oats", ". . . . . .", "4")]),
+    ],
+)
+def test_contents_are_no_table(read, title, columns, rows):
+    pages = Pages()
+    pages.text(72, 740, title, 16, "Helvetica-Bold")
+    pages.rows(700, columns, rows)
+    text = read("a.pdf", pages.finish()).text
+    assert " | " not in text
+    assert text.split("\n")[0].endswith(title)
+
+
+def test_a_chapter_without_leaders_between_entries_that_have_some(read):
+    pages = Pages()
+    y = 700
+    for title, page in [("1.1 Of rye ", "3"), ("1.2 Of oats ", "4"), ("2 Of the mill", "11"), ("2.1 Its wheel ", "12")]:
+        end = pages.text(72, y, title)
+        if title.endswith(" "):
+            pages.text(end, y, ". " * 60 + page)
+        else:
+            pages.text(500, y, page)
+        y -= 18
+    assert " | " not in read("a.pdf", pages.finish()).text
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        [("1", "Ada Berg", "12"), ("2", "Tom Hill", "13"), ("3", "Ines Moll", "15")],
+        [("1.1", "Of rye", "40"), ("1.2", "Of oats", "12"), ("2.1", "Of barley", "33")],
+        [("Rye", "Sacks", "3"), ("Oats", "Carts", "4"), ("Hops", "Sacks", "11")],
+    ],
+)
+def test_tables_that_are_like_contents(read, rows):
+    assert len(table(read, rows, (72, 110, 400))) == 3
+    assert all(line.count(" | ") == 2 for line in table(read, rows, (72, 110, 400)))
+
+
 def test_leaders_in_a_table(read):
     rows = [["", "1880", "1881"], ["Oil . . . . . .", "12", "14"], ["Rye . . . . . .", "7", "9"]]
     lines = table(read, rows, [72, 250, 350])

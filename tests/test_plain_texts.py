@@ -513,3 +513,61 @@ def test_titles_of_a_manual_page_stand_right_above_text_that_is_set_in(read):
     above = headings(read("a.txt", page).text)
     assert above["It is 0."] == "EXIT STATUS"
     assert above["Read oil(1)."] == "RETURN VALUE"
+
+
+ASCIIDOC = (
+    "Content-type: text/asciidoc\nAbstract: How the lamp is kept,\n in all weathers.\n\nKeeping the lamp\n"
+    "================\n\nIt burns by night.\n\n[[oil]]\nOil\n---\n\nTrim it first.\n\nPrices\n~~~~~~\n\nSix marks.\n\n"
+    "-----------\nfill\n\nlamp --all\n-----------\n\nCash only.\n\nWicks\n^^^^^\n\n"
+    "[NOTE]\n====\nThey are of cotton.\n====\n"
+)
+
+
+def test_titles_of_asciidoc_are_headings_and_the_lines_around_code_are_not(read):
+    content = read("a.txt", ASCIIDOC)
+    assert content.title == "Keeping the lamp"
+    found = headings(content.text, content.title, headings_apart=True)
+    assert found["Trim it first."] == "Oil"
+    assert found["Cash only."] == "Oil > Prices"
+    assert found["They are of cotton."] == "Oil > Prices > Wicks"
+
+
+@pytest.mark.parametrize("sent", ["", "Message-ID: <1@mill.example>\n"])
+def test_a_text_with_a_markup_and_a_sender_is_no_email(read, sent):
+    content = read("a.txt", f"From: Ann Lee <a@mill.example>\nSubject: Re: lamps\n{sent}{ASCIIDOC}")
+    assert content.title == "Keeping the lamp"
+    assert headings(content.text, content.title)["Cash only."] == "Oil > Prices"
+
+
+@pytest.mark.parametrize(
+    ("text", "title"),
+    [
+        ("= The Lamp\n\n== Oil\n\nSix marks.\n", "The Lamp"),
+        ("Format: complete\nTitle: The Lamp\n\nOil\n---\n\nSix marks.\n", "The Lamp"),
+        ("Subject: The Lamp\nDate: 3 May 1880\n\nOil is dear.\n\nSix marks.\n", "The Lamp"),
+        ("Subject: Oil\n\nThe Lamp\n--------\n\nSix marks.\n", "The Lamp"),
+        ("The Lamp\n=-=-=-=-\n\nSix marks.\n", "The Lamp"),
+        ("The Lamp: A History\n\nSix marks.\n", "The Lamp: A History"),
+        ("-----BEGIN PGP PUBLIC KEY BLOCK-----\n\nmQGiBDyl5ZwR\nBACk\n", ""),
+        ("1880-05-03  Ann Lee <a@mill.example>\n\n* The lamp burns.\n", ""),
+        ("See https://mill.example/lamp\n\nSix marks.\n", ""),
+    ],
+)
+@pytest.mark.parametrize("name", ["a.txt", "README"])
+def test_the_title_of_a_plain_text_may_be_marked_or_named_above_it(read, name, text, title):
+    assert read(name, text).title == title
+
+
+@pytest.mark.parametrize("sign", "*~^")
+def test_titles_of_a_plain_text_may_be_underlined_with_any_sign(read, sign):
+    lamps = f"1. Lamps\n{sign * 8}\n\nText of it.\n\n\n1.1. Oil\n========\n\nSix marks."
+    text = f"Orra Mill\n\n\n{lamps}\n\n\n2. Rye\n{sign * 6}\n\nNone.\n"
+    content = read("a.txt", text)
+    found = headings(content.text, content.title)
+    assert (found["Six marks."], found["None."]) == ("1. Lamps > 1.1. Oil", "2. Rye")
+
+
+def test_copies_of_sources_beside_pages_are_read_as_these(read):
+    content = read("a.rst.txt", ".. _lamps:\n\nLamps\n*****\n\nText of it.\n\nOil\n~~~\n\nSix marks.\n")
+    assert content.title == "Lamps"
+    assert headings(content.text, content.title)["Six marks."] == "Oil"

@@ -95,7 +95,7 @@ def test_the_total_is_of_what_is_read_and_is_reached(folder, tmp_path):
     assert shown[-1].total == size
     assert (shown[-1].documents, shown[-1].sentences) == (summary.read, summary.embedded)
     order = [one.phase for one, two in pairwise([*shown, None]) if two is None or one.phase != two.phase]
-    assert order == ["reading", "loading", "embedding", "publishing", "done"]
+    assert order == ["reading", "loading", "reading", "embedding", "publishing", "done"]
     # All is unchanged: nothing is loaded or embedded.
     again, shown = follow([folder], index)
     assert again.written == 0
@@ -133,6 +133,23 @@ def test_pictures_in_a_file_are_not_taken_for_text(tmp_path, timed, name):
     assert len(estimated) > 30
     halfway = min(estimated, key=lambda now: abs(now.sentences - end.sentences / 2))
     assert 0.25 < halfway.share < 0.75
+
+
+def test_folders_of_other_pages_to_come_are_foreseen(tmp_path, timed):
+    docs = tmp_path / "docs"
+    for folder, sentences, markup in (("a", 60, 10), ("b", 6, 4_000)):
+        (docs / folder).mkdir(parents=True)
+        for number in range(40):
+            text = " ".join(f"The mill {number} turned {turns} times." for turns in range(sentences))
+            (docs / folder / f"{number}.html").write_text(f"<p>{text}</p><!--{'x' * markup}-->")
+    (docs / "broken.pdf").write_bytes(b"%PDF-1.4 and no more")
+    summary, shown = follow(docs, tmp_path / "index", embedder=timed(100))
+    assert (summary.read, len(summary.problems)) == (80, 1)
+    end = shown[-1].seconds
+    estimated = [now for now in shown if now.seconds_left is not None and now.share > 0.2 and now.phase == "embedding"]
+    assert len(estimated) > 10
+    for now in estimated:
+        assert now.seconds_left == pytest.approx(end - now.seconds, rel=0.5, abs=100)
 
 
 def test_a_preview_moves_on_as_it_reads(tmp_path):

@@ -510,6 +510,23 @@ def test_names_and_texts_may_be_in_double_quotes(reports, sql, rows):
         ("SELECT regoin FROM harvest", "no column regoin (closest: region); columns of harvest: region, grower, sacks"),
         ('SELECT "Regoin" FROM harvest', "no column Regoin (closest: region)"),
         ("SELECT h.pric FROM harvest h", "no column h.pric (closest: price)"),
+        (
+            "SELECT name, document FROM tables",
+            "no column document (closest: documents); columns of tables: name, rows, ",
+        ),
+        (
+            "SELECT t.names FROM harvest h, [tables] AS t",
+            "no column t.names (closest: name); columns of tables: name, rows",
+        ),
+        ("SELECT g.pric FROM growers g JOIN harvest h", "no column g.pric; columns of growers: "),
+        (
+            "SELECT g.price FROM growers g JOIN harvest h",
+            "no column g.price here, but in harvest; columns of growers: ",
+        ),
+        ("SELECT price FROM (SELECT sacks FROM harvest)", "no column price here, but in harvest; columns of harvest: "),
+        ("SELECT pric FROM growers, harvest", "no column pric (closest: price); columns of growers, harvest: "),
+        ("SELECT regoin FROM harvest WHERE grower = 'growers'", "columns of harvest: region"),
+        ("SELECT * FROM tablez", "no table tablez (closest: tables); tables: "),
         ("SELECT * FROM harvests", "no table harvests (closest: harvest); tables: "),
         ("SELECT * FROM 'no'", "no table no; tables: "),
         ("SELECT median_of(sacks) FROM harvest", "SQLite says: no such function: median_of"),

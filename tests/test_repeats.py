@@ -55,7 +55,11 @@ def test_an_answer_that_many_pages_give_stays_in_each(tmp_path, template):
         "<div class='navheader'>The miller's handbook</div>{page}<div class='navfooter'><a>Home of the guild</a></div>",
         "<p><a href=h><img alt='Product Site'></a><a href=i><img alt='Documentation Site'></a></p>{page}",
         "<p><a href=h><img alt='Guild'></a></p>{page}",
+        "<div><a href=h><img alt='Guild'></a>{page}</div>",
         "<p><img alt='The four mills of the guild'></p>{page}",
+        "<section class=wrap><div role=main>{page}</div><footer>Built with <a href=s>Sphinx</a> by Odvar.</footer>",
+        "{page}<div class=toc-frame><h4>The handbook</h4><ul><li><a href=a>Mills</a><li><a href=b>Oil</a></ul></div>",
+        "{page}<form action='https://a.test/search'><input name=q value='Find it'></form>",
         "<a href='#main'>Skip to the main text</a>{page}<footer>Call the mill at 555 0199 in the mornings.</footer>",
     ],
 )

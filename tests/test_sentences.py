@@ -279,3 +279,11 @@ def test_dates_and_names_of_a_letter_are_no_headings():
 def test_a_heading_inside_a_paragraph_has_text_below_it(below):
     *_, last = split_sentences(f"It was late.\nResults of the Mill\n{below}")
     assert last.heading == "Results of the Mill"
+
+
+@pytest.mark.parametrize(
+    ("line", "is_heading"), [("Note", False), ("ヒント", False), ("Notes", True), ("桥很长、", False)]
+)
+def test_the_label_of_a_note_and_a_line_that_goes_on_are_no_headings(line, is_heading):
+    text = f"Lamp oil\n\nOil costs four marks.\n\n    {line}\n\n    Mind the step at the door.\n"
+    assert split_sentences(text)[-1].heading == (line if is_heading else "Lamp oil")

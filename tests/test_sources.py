@@ -102,6 +102,40 @@ class TestPaths:
         }
 
     @pytest.mark.parametrize(
+        ("name", "text", "advice"),
+        [
+            ("core.html.de", "<p>Kern", "to read it as a web page: --as .de=.html"),
+            ("core.html.ja.utf8", "<p>核", "to read it as a web page: --as .utf8=.html"),
+            ("abbr.1", '.\\" made\n.TH ABBR 1\n.SH NAME', "write its text with man -l"),
+            ("notes.1", "Lamp oil.", "to read it as text: --as .1=.txt"),
+            ("clock.page", "<page><title>Clock", "convert it to .html, as yelp-build does"),
+            ("print.ps", "%!PS-Adobe-3.0", "convert it to .pdf"),
+            ("table.tab", "a\tb", "to read it as a table: --as .tab=.tsv"),
+        ],
+    )
+    def test_what_to_do_with_a_file_without_a_reader_is_told(self, name, text, advice):
+        self.touch("in/a.txt")
+        Path("in", name).write_text(text, "utf-8")
+        _, _, skipped = self.read("in")
+        assert list(skipped.values()) == [f"no reader for {Path(name).suffix}; {advice}"]
+
+    def test_a_page_that_only_leads_to_another_is_skipped(self):
+        self.touch("in/a.txt")
+        refresh = "<meta http-equiv=Refresh content='{}; url=b.html#oil'>"
+        Path("in/oil.html").write_text(f"<head>{refresh.format(0)}</head><p>Oil is at <a href=b.html>Oil</a>.")
+        Path("in/news.html").write_text(f"<head>{refresh.format(600)}</head><p>No news.")
+        Path("in/plain.html").write_text(f"<head><noscript>{refresh.format(0)}</noscript></head><p>Lamp oil.")
+        ids, problems, skipped = self.read("in")
+        assert (ids, problems) == (["a.txt", "news.html", "plain.html"], [])
+        assert skipped == {Path("in/oil.html"): "a page that only leads to another"}
+
+    def test_a_folder_without_a_file_that_can_be_read_says_what_it_has(self):
+        self.touch("in/a.png")
+        Path("in/b.log").write_text("Lamp oil.")
+        with pytest.raises(InputError, match=r"read; left out: a picture: use --ocr .*, no reader for .log; .* \(1\)$"):
+            self.read("in")
+
+    @pytest.mark.parametrize(
         ("sources", "reason"),
         [
             (["a.txt", "nowhere"], "'nowhere' cannot be read: No such file"),

@@ -17,12 +17,12 @@ from arag.retrieval.storage.vectors import SentenceMatrix
 from arag.retrieval.types import Chunk, Sentence
 
 
-def random_vectors(count, dimension, *, topics=0, seed=1):
-    """Vectors of length one, around some topics, as embeddings are."""
+def random_vectors(count, dimension, *, topics=0, apart=1.5, seed=1):
+    """Vectors of length one, around some topics, which stand more or less apart, as embeddings are."""
     rng = np.random.default_rng(seed)
     made = rng.standard_normal((count, dimension))
     if topics:
-        made += 1.5 * rng.standard_normal((topics, dimension))[rng.integers(topics, size=count)]
+        made += apart * rng.standard_normal((topics, dimension))[rng.integers(topics, size=count)]
     return (made / np.linalg.norm(made, axis=1, keepdims=True)).astype(np.float32)
 
 
@@ -119,6 +119,13 @@ def test_the_graph_finds_the_nearest_whatever_share_of_them_a_limit_leaves(view,
             assert np.mean([recall(view, query, count, documents) for query in queries]) >= 0.99
     assert recall(view, queries[0], 15, ["d00003"]) == 1
     assert view.limited_to([]).nearest(queries[0], 15) == []
+
+
+def test_a_question_of_none_of_the_topics_finds_what_is_nearest(tmp_path, through_chroma):
+    vectors = random_vectors(6_000, 64, topics=60, apart=20)
+    queries = random_vectors(15, 64, seed=2)
+    with closing(make_index(tmp_path / "index", vectors, size=50).open()) as view:
+        assert np.mean([recall(view, query, 15) for query in queries]) >= 0.99
 
 
 def test_a_sentence_that_stands_a_thousand_times_hides_no_other(tmp_path, through_chroma):

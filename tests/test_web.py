@@ -102,6 +102,27 @@ def test_documents_with_the_same_title_are_told_apart_by_their_ids(tmp_path):
     assert texts(undated.select(".warn")) == ["No document has a date."]
 
 
+def test_a_text_is_shown_once_with_links_to_its_copies(tmp_path):
+    documents = {"a.htm": "The ferry sails.", "b.html": "The ferry sails.", "c.markdown": "The ferry is old."}
+    location = write_index(tmp_path, documents)
+    with open_index(location, embedder=HashEmbeddings()) as index:
+        app = Site(index, agent=None, model="", reports=None).make_app("token", 80)
+        client = TestClient(app, base_url="http://localhost", cookies={"arag-80": "token"})
+        found = search(client, q="ferry sails")
+        nothing = search(client, q="qqzzxy", before="2020-01-01")
+        pages = search(client, kind="html")
+        first = found.select_one(".hits li")
+        copy = soup(client.get(first.find("a", string="b.html")["href"]))
+    assert texts(first.select(".note a")) == ["a.htm", "b.html"]
+    assert "The same text: b.html" in first.get_text()
+    assert copy.select_one("p.links a").get_text() == "b.html"
+    assert "The ferry sails." in copy.get_text()
+    assert texts(found.select("h2")) == ["Searched 3 documents: the nearest passages"]
+    assert texts(nothing.select("h2")) == ["Searched 0 documents: nothing found"]
+    assert texts(pages.select("option")) == ["all", "html", "md"]
+    assert texts(pages.select("th[scope=row] small")) == ["a.htm", "b.html"]
+
+
 def test_a_hit_of_a_pdf_opens_the_picture_of_the_page_with_the_sentence_marked(client):
     hit = search(client, q="harbour light").select_one(".hits li")
     assert "pages 1-2" in hit.select_one(".note").get_text()

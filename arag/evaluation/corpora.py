@@ -16,6 +16,7 @@ from typing import Any
 from arag.errors import IndexNotFoundError, InputError
 from arag.evaluation.datasets import Paragraph, Question
 from arag.ingest.pipeline import run_ingest
+from arag.ingest.writer import version_of
 from arag.retrieval.index import Index, open_index
 from arag.retrieval.storage.contract import IndexStore
 from arag.text.tokens import count_tokens
@@ -112,7 +113,7 @@ def describe_contents(index: Index) -> dict[str, Any]:
     with closing(index.store.open()) as view:
         for document in view.documents():
             if document.id in visible:
-                digest.update(document.fingerprint.encode())
+                digest.update(version_of(document.fingerprint).encode())
     return {
         "embedder": info.embedder,
         "documents": info.documents,

@@ -24,7 +24,7 @@ from langchain_core.utils.function_calling import convert_to_openai_tool
 from arag.models.answering import Candidate, find_answers, leads_in, only_asks
 from arag.models.names import EXTRACTIVE
 from arag.models.notes import Notes, Sentence, read_conversation
-from arag.text.languages import COMMON_WORDS, SHARED_WORDS, has_english, is_english
+from arag.text.languages import COMMON_WORDS, SHARED_WORDS, has_english, is_english, is_foreign
 from arag.text.marks import mark, without_marks
 from arag.text.scripts import is_east_asian
 from arag.text.words import content_words, find_names, list_words, stem
@@ -35,6 +35,8 @@ _MAX_KEYWORDS = 8
 _MAX_UNSPACED_CHARACTERS = 8  # of a keyword in a script without spaces: longer ones are clauses
 _MAX_NAMES_PER_SEARCH = 3
 _MAX_OPEN_WORDS_PER_SEARCH = 3
+_MIN_SIMILARITY = 0.4  # to a question in another language than English
+_MOST_WORDS = 0.5  # of such a question
 _LINK_BONUS = 1.2  # in words: for a sentence with a name that an earlier quote has brought up
 
 _NOTHING = "Nothing was found in the corpus."
@@ -178,9 +180,14 @@ def question_keywords(question: str) -> list[str]:
 def _list_asked(question: str) -> list[str]:
     """Return the words of a question, without common ones of its language."""
     words = list_words(question)
-    if is_english(question):
+    if _is_in_english(question):
         return words
     return [word for word in words if word not in COMMON_WORDS]
+
+
+def _is_in_english(question: str) -> bool:
+    """Return whether a question may be English: it is short, so one common word of another language tells."""
+    return is_english(question) and not is_foreign(question)
 
 
 def _choose_sentences(notes: Notes) -> list[Sentence]:
@@ -243,9 +250,10 @@ def _answer(notes: Notes, quotes: Sequence[Sentence]) -> str:
 
 
 def _find_answers(notes: Notes, quotes: Sequence[Sentence]) -> Sequence[Sentence]:
-    """Return the quotes that may answer the question; in other languages than English, those with its terms."""
-    if not is_english(notes.question):
-        return [quote for quote in quotes if not only_asks(quote.text) and _has_a_term(quote, notes.question)]
+    """Return the quotes that may answer the question; in other languages than English, those near it in meaning."""
+    if not _is_in_english(notes.question):
+        stated = [quote for quote in quotes if not only_asks(quote.text) and _has_a_term(quote, notes.question)]
+        return [quote for quote in stated if _is_near(quote, notes)]
     words = content_words(" ".join(_list_asked(notes.question)))
     found: set[str] = set()
     for sentence in notes.sentences.values():
@@ -255,6 +263,20 @@ def _find_answers(notes: Notes, quotes: Sequence[Sentence]) -> Sequence[Sentence
         similarity = notes.similarities.get((quote.chunk_id, quote.text), 0.0)
         candidates.append(Candidate(f"{quote.title} {quote.headings}", quote.text, similarity))
     return [quotes[position] for position in find_answers(notes.question, words, candidates, found)]
+
+
+def _is_near(quote: Sentence, notes: Notes) -> bool:
+    """Return whether a quote is near the question in meaning, or has most of its words.
+
+    Of other languages than English, endings are not known: a quote that answers may share few words, and one that does
+    not may share a name and common words.
+    """
+    if not notes.similarities:  # no search by meaning was made
+        return True
+    if notes.similarities.get((quote.chunk_id, quote.text), 0.0) >= _MIN_SIMILARITY:
+        return True
+    words = content_words(" ".join(_list_asked(notes.question)))
+    return len(words & quote.words) > _MOST_WORDS * len(words)
 
 
 def _has_a_term(quote: Sentence, question: str) -> bool:
@@ -279,7 +301,7 @@ def _answer_by_meaning(notes: Notes) -> str:
     nearest = max(notes.sentences.values(), key=lambda sentence: sentence.similarity, default=None)
     if nearest is None or nearest.similarity <= 0:
         return f"{_NOTHING} {_NOTICE}"
-    if is_english(notes.question) and is_english(nearest.text):
+    if _is_in_english(notes.question) and is_english(nearest.text):
         return f"{_NOTHING} {_NOTICE}"
     return "\n".join([_NO_WORDS, _quote_line(nearest), _NOTICE])
 

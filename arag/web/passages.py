@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from urllib.parse import urlencode
 
-from arag.retrieval.corpus.documents import list_documents
+from arag.retrieval.corpus.documents import list_documents, name_kind
 from arag.retrieval.corpus.kept_by_view import KeptByView
 from arag.retrieval.corpus.types import ListedDocument
 from arag.retrieval.index import Index
@@ -36,7 +36,7 @@ def allow(document: ListedDocument, filters: Mapping[str, str]) -> bool:
     """Return whether filters, of which empty ones allow all, let a document pass. Its date may be a year or a month."""
     if filters["folder"] and not document.id.startswith(f"{filters['folder']}/"):
         return False
-    if filters["kind"] not in {"", document.kind}:
+    if filters["kind"] not in {"", name_kind(document.kind)}:
         return False
     if not filters["after"] and not filters["before"]:
         return True

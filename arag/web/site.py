@@ -20,6 +20,7 @@ from starlette.staticfiles import StaticFiles
 
 from arag.errors import ARAGError
 from arag.page import render, stream
+from arag.retrieval.corpus.documents import name_kind
 from arag.retrieval.index import Index
 from arag.retrieval.tools.fused import find_passages
 from arag.web import passages
@@ -88,7 +89,7 @@ class Site:
             title=query or "Search",
             query=query,
             filters=filters,
-            kinds=sorted({document.kind for document in documents} - {""}),
+            kinds=sorted({name_kind(document.kind) for document in documents} - {""}),
             folders=sorted({document.id.rpartition("/")[0] for document in documents} - {""})[:_MAX_FOLDERS],
             hits=hits,
             missing=missing,

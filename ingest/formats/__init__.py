@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from itertools import accumulate, pairwise
-from pathlib import Path, PurePath
+from pathlib import Path
 from typing import Self, TypeAlias
 
 from arag.errors import InputError
@@ -21,7 +21,7 @@ from arag.ingest.formats.content import (
     plain_letters,
     reason,
 )
-from arag.ingest.formats.kinds import MAILBOX, SAME_KINDS, find_kind
+from arag.ingest.formats.kinds import MAILBOX, MANUALS, SAME_KINDS, find_kind, is_manual
 from arag.ingest.formats.repeats import find_web_keepers, without_repeats
 from arag.ingest.formats.scans import PICTURES, ScanReader
 from arag.ingest.formats.shared_titles import SharedTitle, find_shared_title
@@ -34,6 +34,7 @@ _AnyReader: TypeAlias = "Callable[..., Content | str] | str"  # a name: of one t
 
 _HTML = "html.read_html"
 _PDF = "pdf.reader.read_pdf"
+_MANUAL = "manuals.read_manual"
 _CODE = (
     ".bash .bat .cmake .css .gradle .jl .less .lua .m .php .pl .ps1 .py .pyi .r .rb .scss .sh .sql .tex .tf .zsh "
     ".c .cc .cpp .cs .dart .go .h .hpp .java .js .jsx .kt .mjs .proto .rs .scala .swift .ts .tsx .vue .zig "
@@ -47,6 +48,7 @@ READERS: dict[str, _AnyReader] = {
     ".txt": read_text,
     **dict.fromkeys((".md", ".markdown", ".rst"), read_markdown),  # titles in rst are often underlined as in Markdown
     **dict.fromkeys((".html", ".htm", ".xhtml"), _HTML),
+    **dict.fromkeys(MANUALS, _MANUAL),
     ".pdf": _PDF,
     **dict.fromkeys((*_OFFICE_EXTENSIONS, *SAME_KINDS), _OFFICE),
     **dict.fromkeys((".eml", ".mht", ".mhtml", MAILBOX), "mail.read_mail"),
@@ -133,9 +135,10 @@ class Readers:
         """All extensions that can be read, without those of programs."""
         return tuple(extension for extension, reader in self._readers.items() if reader is not read_code)
 
-    def knows(self, path: PurePath) -> bool:
+    def knows(self, path: Path) -> bool:
         """Return whether there is a reader for a file as one document."""
-        return path.suffix.lower() in self._readers
+        reader = self._readers.get(path.suffix.lower())
+        return is_manual(path) if reader == _MANUAL else reader is not None
 
     def is_mailbox(self, path: Path) -> bool:
         """Return whether a file holds many emails, which are documents of their own."""
@@ -232,17 +235,17 @@ class Readers:
     def _find_shared(self, folder: Path) -> _SharedByPages:
         if folder not in self._shared:
             pages = [file for file in folder.iterdir() if self._is_web_page(file)]
-            titles: list[str] = []
+            compared: list[Content] = []
 
             def read(page: Path) -> Content:
                 content = self._read_web_page(page)
-                titles.append(content.title)
+                compared.append(content)
                 return content
 
             began = time.monotonic()
             keepers = find_web_keepers(pages, read)
             self._seconds_ahead += time.monotonic() - began
-            self._shared[folder] = _SharedByPages(keepers, find_shared_title(titles))
+            self._shared[folder] = _SharedByPages(keepers, find_shared_title(compared))
         return self._shared[folder]
 
     def take_seconds_ahead(self) -> float:

@@ -57,6 +57,7 @@ class Content:
         ocr_pages: The numbers of the pages whose text was read by OCR.
         marks_headings: Whether all headings are marked as in Markdown, so that no plain line is taken for one.
         headings_apart: Whether no plain line inside a paragraph is taken for a heading.
+        why_skipped: Why the file is not a document, if nothing is wrong with it: it only leads to another.
     """
 
     title: str
@@ -68,6 +69,7 @@ class Content:
     ocr_pages: tuple[int, ...] = ()
     marks_headings: bool = False
     headings_apart: bool = False
+    why_skipped: str = ""
 
 
 def name_parts(noun: str, names: Sequence[str]) -> tuple[str, ...]:

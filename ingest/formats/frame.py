@@ -18,19 +18,21 @@ FRAME_END = "\x05"
 _MIN_LINKS = 2
 _MOSTLY = 0.9  # share of a row's letters that are in links
 _MIN_WORDS = 4  # of a text that says something
-_OUTSIDE = "not(ancestor::article or ancestor::main or ancestor::section)"
+# Themes put the whole page into a section.
+_OUTSIDE = "not(ancestor::article or ancestor::main or ancestor::section[not(.//main or .//*[@role = 'main'])])"
 # Elements that stand around a text by their kind; those that have a name; and whether one of these stands around it.
 _AROUND = etree.XPath(f"(//header | //footer | //aside)[not(.//h1) and {_OUTSIDE}]")
 _NAMED = etree.XPath("//*[@class or @id or @role]")
+_SEARCHES = etree.XPath(f"//form[contains(@action, 'search') and {_OUTSIDE}]")
 _IS_AROUND = etree.XPath(f"not(.//h1) and {_OUTSIDE}")
 _NAME = re.compile(
     r"(?:(?:site|page|main|top|bottom|left|right|global|md|mw|wiki)[-_]?)?"
     r"(?:nav(?:bar|header|footer|igation)?"
     r"|menu(?:[-_]?bar)?|toolbar|breadcrumbs?"
     r"|(?:sphinx)?sidebar(?:wrapper)?"
-    r"|header|masthead|banner"
+    r"|header|masthead|banner|titlearea"
     r"|footer|copyright|contentinfo"
-    r"|related|search)",
+    r"|related|search|toc[-_]?\w*)",
     re.IGNORECASE,
 )
 _TEXT_BLOCKS = ("p", "li", "div", "td", "center", "small", "address")
@@ -72,7 +74,7 @@ def find_frame(page: etree._Element) -> set[etree._Element]:
     title.
     A text right under a heading is never one, as it may be the answer that the heading asks for; nor is a field.
     """
-    frame = {*_AROUND(page), *_find_named(page), *_find_unnamed(page)}
+    frame = {*_AROUND(page), *_find_named(page), *_find_unnamed(page), *_SEARCHES(page)}
     for element in list(frame):
         if _is_field(element):
             frame.remove(element)
@@ -100,7 +102,11 @@ def _find_unnamed(page: etree._Element) -> Iterator[etree._Element]:
     title = min(headings, default="")  # a frame may have lower headings above the page's own
     is_above_title = bool(title)
     is_below_heading = False
-    for element in page.iter(*_HEADINGS, *_LISTS, *_TEXT_BLOCKS):
+    for element in page.iter(*_HEADINGS, *_LISTS, *_TEXT_BLOCKS, "a"):
+        if element.tag == "a":
+            if is_above_title and _is_logo(element):
+                yield element
+            continue
         if element.tag in _HEADINGS:
             is_below_heading = True
             is_title = element.tag == title
@@ -116,6 +122,13 @@ def _find_unnamed(page: etree._Element) -> Iterator[etree._Element]:
             continue
         if _says_nothing(element, text, is_above_title):
             yield element
+
+
+def _is_logo(link: etree._Element) -> bool:
+    """Return whether a link is a picture that stands alone in a block of other blocks."""
+    is_picture = link.find("img") is not None and "".join(link.itertext()).strip() == ""
+    has_text_after = (link.tail or "").strip() != ""
+    return is_picture and link.getparent().tag == "div" and not has_text_after
 
 
 def _own_text(element: etree._Element) -> str:

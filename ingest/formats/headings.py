@@ -7,6 +7,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
+from statistics import median
 from typing import NamedTuple, TypeAlias, TypeVar
 
 from arag.ingest.outline import escape_marks, escape_structure, escape_underlines
@@ -16,6 +17,8 @@ from arag.text.scripts import UNSPACED
 LARGER = 1.15  # times the size of most text; a lower value makes headings of text that is hardly larger
 _MAX_TITLE = 120  # characters: longer ones are sentences
 _MAX_TITLE_LINES = 3
+_COVER = 0.3  # of the lines of other pages are on a cover that also has lines in the size of the text, at most
+_MAX_COVER_LINE = 60  # characters of such a line
 _SHORT_DOCUMENT = 2  # pages: in a longer one, headings of one level are on several pages
 _UNNAMED = 0.2  # of the titles in one type may be missing in the document's outline
 _MAX_LEVEL = 6  # of a heading in Markdown
@@ -32,6 +35,18 @@ _BULLET = re.compile(r"[-–—*•‣◦·▪■●○►§©|<>=+]")
 _BULLET_APART = re.compile(rf"{_BULLET.pattern}+\s")  # after a number, a sign may begin a name: 5.6.2 --force
 # The end of a sentence or of a part of it, of a title that continues one of an earlier page, and of a table's row.
 _NO_TITLE_END = re.compile(r"(?:[.,;:]|\b(?:and|or)|\(continued\)|[\d%)]\s+[-–(]?\d[\d.,%)]*)$", re.IGNORECASE)
+# The caption of a figure or a table, and the number of a chapter in a line of its own.
+_CAPTION = re.compile(
+    r"(?:figure|fig\.|table|listing|abb(?:ildung|\.)|tabelle|tableau|figura|tabla|tabella|tabela|рис(?:унок|\.)|таблица)"
+    r" ?\d+(?:[.-]\d+)*[.:] "
+    r"|[図表图그림표] ?\d+(?:[.-]\d+)*",
+    re.IGNORECASE,
+)
+_SPELLED_NUMBER = re.compile(
+    r"(?:twenty|thirty)?(?:[ -]?(?:one|two|three|four|five|six|seven|eight|nine))?"
+    r"|ten|eleven|twelve|(?:thir|four|fif|six|seven|eigh|nine)teen",
+    re.IGNORECASE,
+)
 _UNSPACED_BREAK = re.compile(f"(?<=[{UNSPACED}])\n(?=[{UNSPACED}])")
 
 _Key = TypeVar("_Key")
@@ -51,6 +66,7 @@ class Line(NamedTuple):
         top: The upper edge.
         level: Of the heading that the document's own outline says it is, or 0.
         is_bold_title: Whether it is bold, and set apart from what is above it.
+        is_entry: Whether it is an entry of contents, and not a heading.
     """
 
     text: str
@@ -62,6 +78,7 @@ class Line(NamedTuple):
     top: float = 0.0
     level: int = 0
     is_bold_title: bool = False
+    is_entry: bool = False
 
 
 @dataclass(frozen=True)
@@ -79,7 +96,8 @@ class _Typography:
         """Return the level of a heading, or 0 for text."""
         if block.level:
             return min(block.level, _MAX_LEVEL)
-        if not is_title(block.text):
+        is_other_line = block.is_entry or _CAPTION.match(block.text) or _SPELLED_NUMBER.fullmatch(block.text)
+        if is_other_line or not is_title(block.text):
             return 0
         block_type = (block.size, block.font)
         level_in_outline = self.outline_types.get(block_type, 0)
@@ -94,7 +112,8 @@ class _Typography:
     def _level_of_number(self, block: Line) -> int:
         """Return the level of a title in the size of the text, which needs a number and another font."""
         parts = len(_number_of(block.text))
-        if parts <= self.outline_depth:
+        is_named_level = parts == 1 and self.outline_levels > 0  # an outline that names headings names the first ones
+        if parts <= self.outline_depth or is_named_level:
             return 0
         has_text_font = block.font in {self.body_font, ""}
         if has_text_font or block.size < self.body_size:
@@ -189,7 +208,7 @@ def mark_headings(pages: Sequence[Sequence[Line]]) -> Iterator[str]:
     )
     last_titles: dict[int, str] = {}
     nesting = _Nesting()
-    if _is_cover(pages_of_blocks[0], len(pages), body_size):
+    if _is_title_page(pages_of_blocks, body_size):
         cover = pages_of_blocks.pop(0)
         yield _without_headings(cover)
     for blocks in pages_of_blocks:
@@ -203,15 +222,22 @@ def _without_headings(page: Iterable[Line]) -> str:
     return escape_structure("\n".join(texts))
 
 
-def _is_cover(first: Sequence[Line], pages: int, body_size: float) -> bool:
+def _is_title_page(pages: Sequence[Sequence[Line]], body_size: float) -> bool:
     """Return whether the first page of a long document has names alone: the document's, its authors' and the like."""
-    if pages <= _SHORT_DOCUMENT:
+    if len(pages) <= _SHORT_DOCUMENT or not is_cover(pages, body_size):
         return False
-    for block in first:
-        is_heading = block.level or match_number(block.text)
-        if is_heading or block.size <= body_size:
-            return False
-    return True
+    return not any(block.level or match_number(block.text) for block in pages[0])
+
+
+def is_cover(pages: Sequence[Sequence[Line]], body_size: float) -> bool:
+    """Return whether the first page has larger type alone, or a few short lines and far fewer than other pages."""
+    first, *others = pages
+    small = [line for line in first if line.size <= body_size]
+    if not small:
+        return True
+    lines = [len(page) for page in others if page]
+    has_few_lines = bool(lines) and len(first) < _COVER * median(lines)
+    return has_few_lines and all(len(line.text) <= _MAX_COVER_LINE for line in small)
 
 
 def _most_common(counts: Counter[_Key]) -> _Key:
@@ -253,6 +279,8 @@ def _goes_on(title: Line, line: Line) -> bool:
     """Return whether a line may be the next one of a title: it is in its type, and has no number of its own."""
     if line.level or title.level:  # by the document's outline: it is whole
         return False
+    if line.is_entry or title.is_entry:
+        return False
     if line.size != title.size or line.font != title.font:
         return False
     return match_number(line.text) is None
@@ -265,7 +293,7 @@ def _find_outline_types(pages: Iterable[Iterable[Line]], larger: float) -> dict[
     """Return the larger types in which nearly all titles are in the document's outline, with the level of most."""
     levels: dict[_Type, Counter[int]] = defaultdict(Counter)
     for block in chain.from_iterable(pages):
-        if block.size < larger:
+        if block.size < larger or block.is_entry:
             continue
         block_type = (block.size, block.font)
         if block.level or is_title(block.text):
@@ -291,7 +319,7 @@ def _find_heading_sizes(
     pages_of_size: dict[float, set[int]] = defaultdict(set)
     for page_number, page in enumerate(pages):
         for block in page:
-            if block.size < larger:
+            if block.size < larger or block.is_entry:
                 continue
             if is_title(block.text):
                 title_characters[block.size] += len(block.text)

@@ -13,7 +13,7 @@ from lxml import etree
 
 from arag.ingest.formats.content import Content, FormatError, decode_text, name_parts
 from arag.ingest.formats.frame import FRAME_END, FRAME_START, find_empty_frame, find_frame, mark_lines
-from arag.ingest.formats.html_hidden import find_hidden, find_navigation
+from arag.ingest.formats.html_hidden import find_hidden, find_navigation, leads_elsewhere
 from arag.ingest.formats.html_quotes import QUOTE_END, QUOTE_START, find_quotes, quote_lines
 from arag.ingest.formats.html_tables import CELLS, sets_texts_apart, show_bold_type, table_rows
 from arag.ingest.formats.inline import (
@@ -38,6 +38,9 @@ _EMBEDDED = {"iframe": "src", "frame": "src", "embed": "src", "object": "data"}
 _NO_ADDRESS = ("about:", "javascript:", "data:")  # begins what is no file
 _MAX_ADDRESS = 80  # characters of it in a note
 _HEADINGS = ("h1", "h2", "h3", "h4", "h5", "h6")
+_LABELLED = frozenset(  # names of elements in which DocBook and others write a heading
+    "note tip important caution warning danger admonition example author editor othercredit".split()
+)
 _RAISED = ("sup", "sub")
 _BEFORE_RAISED = 12  # characters that are looked at
 _SET_APART_WITH_TEXT = ("svg", "iframe")  # others are icons in a line, or invisible
@@ -60,6 +63,7 @@ _TERM_AND_DEFINITION = re.compile(
     rf"[ \n]*(?=[^\s{_HEADING}{_ITEM}])",
     re.MULTILINE,
 )
+_NOTE_NUMBER = re.compile(r"\(\d{1,4}\)|\[\d{1,4}\]")  # of a footnote, which stands above it
 _MARKS = {"li": (_ITEM, ""), "dt": ("", _TERM_END), "dd": (_DEFINITION, "")}  # before and after a text
 _ALL_MARKS = _HEADING + _TERM_END + _DEFINITION + LINE_END + FRAME_START + FRAME_END + QUOTE_START + QUOTE_END
 _LONE_BOX = re.compile(r"^\[[ x]\]$", re.MULTILINE)  # of a form: it opens a menu
@@ -68,6 +72,7 @@ _ITEM_START = re.compile(rf"{_ITEM}[ \n]*")
 _FRAME_MARK = f"[{FRAME_START}{FRAME_END}]*"
 _GAP_BETWEEN_ITEMS = re.compile(rf"^({_FRAME_MARK}- .*)\n+(?={_FRAME_MARK}- )", re.MULTILINE)
 
+_DOXYGEN_TITLE = etree.XPath("//div[@class = 'headertitle']/div[@class = 'title'][not(//h1)]")
 _PICTURE = re.compile(r"<(?:\w+:)?(?:img|image)\b", re.IGNORECASE)
 
 _DECLARATION = re.compile(rb"""(?:<\?xml[^>]+encoding|<meta[^>]+charset)\s*=\s*["']?\s*([^\s"'/;>]+)""", re.IGNORECASE)
@@ -128,7 +133,10 @@ def html_content(html: str, *, mark_frame: bool = False, is_mail: bool = False) 
     for mark in _ALL_MARKS:
         html = html.replace(mark, " ")
     page = _parse(html)
+    if mark_frame and leads_elsewhere(page):
+        return Content(title="", text="", why_skipped="a page that only leads to another")
     show_bold_type(page)
+    _mark_title(page)
     hidden = find_hidden(page)
     embedded = _embedded_pages(page, hidden)
     bars = find_bars(page) if mark_frame else ()
@@ -192,6 +200,14 @@ def _parse(html: str) -> etree._Element:
     return page
 
 
+def _mark_title(page: etree._Element) -> None:
+    """Make a heading of the title that Doxygen writes above a page."""
+    for title in _DOXYGEN_TITLE(page):
+        title.tag = "h1"
+        for group in title.findall("div"):  # which the page belongs to
+            title.addnext(group)
+
+
 def _title(page: etree._Element) -> str:
     title = page.find("head/title")
     if title is None:
@@ -205,6 +221,7 @@ class _Layout:
 
     hidden: set[etree._Element]
     preformatted: set[etree._Element]
+    rows: set[etree._Element]  # of no table of data, which a browser shows as one line each
     tables: set[etree._Element]
     cells: set[etree._Element]
     cell_texts: dict[etree._Element, str] = field(default_factory=dict)
@@ -227,7 +244,7 @@ def _page_text(
             text = f"{FRAME_START}{text.strip()}{FRAME_END}"
         if element in quotes:
             text = f"{QUOTE_START}\n\n{text}\n\n{QUOTE_END}"
-        texts[element] = _set_apart(element, text)
+        texts[element] = _set_apart(element, text, layout)
     text = _tidy(texts[page])
     if quotes:
         text = quote_lines(text)
@@ -252,16 +269,35 @@ def _find_layout(page: etree._Element, left_out: Collection[etree._Element]) -> 
     preformatted: set[etree._Element] = set()
     for block in page.iter("pre"):
         preformatted.update(block.iter())
-    tables = set(filter(_is_data_table, page.iter("table")))
+    hidden = {*left_out, *page.iter(*_HIDDEN)}
+    tables = set(filter(_is_data_table, page.iter("table"))) - hidden
     cells: set[etree._Element] = set()
     for table in tables:
         cells.update(table.iter(*CELLS))
     return _Layout(
-        hidden={*left_out, *page.iter(*_HIDDEN)},
+        hidden=hidden,
         preformatted=preformatted,
+        rows=_find_rows(page, tables),
         tables=tables,
         cells=cells,
     )
+
+
+def _find_rows(page: etree._Element, tables: Collection[etree._Element]) -> set[etree._Element]:
+    """Return the rows whose cells hold no blocks, in tables that only lay out the page."""
+    rows: set[etree._Element] = set()
+    for row in page.iter("tr"):
+        table = next(row.iterancestors("table"), None)
+        blocks = row.iter("br", *_BLOCKS.difference(CELLS))
+        if table not in tables and not any(map(_begins_line, blocks)):
+            rows.add(row)
+    return rows
+
+
+def _begins_line(element: etree._Element) -> bool:
+    """Return whether an element begins a line; a line end does not if nothing follows."""
+    is_last = element.getnext() is None and not (element.tail or "").strip()
+    return element.tag != "br" or not is_last
 
 
 def _is_data_table(table: etree._Element) -> bool:
@@ -305,9 +341,20 @@ def _mark_up(element: etree._Element, text: str, layout: _Layout) -> str:
     if element.tag in _HEADINGS:
         heading = _on_one_line(text)
         level = int(element.tag[1])
-        return f"{_HEADING * level} {heading}" if heading else text
+        if not heading or _is_label(element, heading):
+            return text
+        return f"{_HEADING * level} {heading}"
     before, after = _MARKS.get(element.tag, ("", ""))
     return f"{before}{text}{after}"
+
+
+def _is_label(element: etree._Element, heading: str) -> bool:
+    """Return whether a heading is the label of a note or an example, an author's name, or a footnote's number.
+
+    What follows the note belongs to the heading above it.
+    """
+    classes = element.getparent().get("class", "")
+    return not _LABELLED.isdisjoint(classes.split()) or _NOTE_NUMBER.fullmatch(heading) is not None
 
 
 def _show_special(element: etree._Element, text: str) -> str:
@@ -335,7 +382,11 @@ def _frame_text(element: etree._Element) -> str:
     return _page_text(_parse(page)).replace(" ", _NO_BREAK_SPACE)
 
 
-def _set_apart(element: etree._Element, text: str) -> str:
+def _set_apart(element: etree._Element, text: str, layout: _Layout) -> str:
+    if element in layout.rows:
+        return f"\n\n{_on_one_line(text)}\n\n"
+    if element.getparent() in layout.rows:
+        return f" {text} "
     if element.tag == "br":
         return f"\n{text}"
     is_empty = not text and element.tag in _SET_APART_WITH_TEXT

@@ -11,9 +11,21 @@ _MAY_BE_HIDDEN = etree.XPath("//*[@hidden or @aria-hidden or @style]")
 _NAVIGATION = etree.XPath(
     "//*[@role = 'navigation'][not(self::html or self::body or ancestor::*[@role = 'navigation'])]"
 )
+_WORD = re.compile(r"[^\W\d_]{3,}|[\u3040-\u9fff\uac00-\ud7af]")
+_REFRESH = etree.XPath("//meta[@http-equiv and @content and not(ancestor::noscript)]")
+_AT_ONCE_TO = re.compile(r"\s*0(?:\.0*)?\s*[;,]\s*url\s*=", re.IGNORECASE)
+_MAX_REDIRECT = 500  # characters of a page that only leads to another
 _TEXT_BESIDE_LINKS = etree.XPath(
     ".//text()[not(ancestor::a or ancestor::h1 or ancestor::h2 or ancestor::h3 or ancestor::h4 or ancestor::script)]"
 )
+# A script shows one of the texts, by the reader's system or program, as in the help of LibreOffice.
+_SWITCHES = etree.XPath(
+    "//span[span[@hidden]][count(span[@hidden]) = count(*)][count(*) > 1 or starts-with(@class, 'switch')]"
+)
+_HAS_BLOCKS = etree.XPath("boolean(.//p | .//div | .//ul | .//ol | .//table | .//h1 | .//h2 | .//h3 | .//h4)")
+# A click on a heading shows what it controls, such as the answer to a question.
+_CONTROLLED = etree.XPath("//*[self::h2 or self::h3 or self::h4 or self::h5 or self::h6 or self::dt]//@aria-controls")
+_FOR_ITS_AUTHORS = etree.XPath("//*[@id = 'DEBUG']")  # LibreOffice's style sheets hide it
 _PERMALINKS = etree.XPath("//a[contains(@href, '#')]")
 _PERMALINK_MARKS = {"¶", "#", "§", "🔗", "⚓", "∞"}
 _HAS_PERMALINK = frozenset("h1 h2 h3 h4 h5 h6 dt caption figcaption".split())
@@ -22,26 +34,64 @@ _HAS_PERMALINK = frozenset("h1 h2 h3 h4 h5 h6 dt caption figcaption".split())
 def find_hidden(page: etree._Element) -> set[etree._Element]:
     """Return the elements that a browser does not show. Formulas are kept: pages show pictures of hidden ones."""
     hidden: set[etree._Element] = set()
+    alternatives = _find_alternatives(page)
+    controlled = set(" ".join(_CONTROLLED(page)).split())
     for element in _MAY_BE_HIDDEN(page):
         is_page = element.tag in {"html", "body"}
-        if is_page or not _is_hidden(element):
+        can_be_shown = element in alternatives or element.get("id") in controlled
+        if is_page or can_be_shown or not _is_hidden(element):
             continue
         if element.find(".//math") is None:
             hidden.add(element)
+    hidden.update(_FOR_ITS_AUTHORS(page))
     hidden.update(filter(_is_permalink, _PERMALINKS(page)))
     return hidden
 
 
+def _find_alternatives(page: etree._Element) -> set[etree._Element]:
+    """Return what is read of texts of which a script shows one: the default, or all different blocks."""
+    read: set[etree._Element] = set()
+    for switch in _SWITCHES(page):
+        if not _HAS_BLOCKS(switch):
+            read.add(next(filter(_is_default, switch), switch[0]))
+            continue
+        by_text: dict[str, etree._Element] = {}
+        for alternative in switch:
+            text = "".join("".join(alternative.itertext()).split())
+            by_text.setdefault(text, alternative)
+        read.update(by_text.values())
+    return read
+
+
+def _is_default(alternative: etree._Element) -> bool:
+    names = [alternative.get("id", ""), alternative.get("class", "")]
+    return any(name.startswith("default") for name in names)
+
+
+def leads_elsewhere(page: etree._Element) -> bool:
+    """Return whether a browser shows another page at once, and this one has hardly any text."""
+    for declaration in _REFRESH(page):
+        is_refresh = declaration.get("http-equiv").lower() == "refresh"
+        if is_refresh and _AT_ONCE_TO.match(declaration.get("content")):
+            body = page.find("body")
+            return body is None or len("".join(body.itertext()).strip()) < _MAX_REDIRECT
+    return False
+
+
 def find_navigation(page: etree._Element) -> list[etree._Element]:
     """Return the elements that are for navigation: by their name, or by a role if they have links and titles only."""
-    by_role = filter(_has_only_links, _NAVIGATION(page))
-    return [*page.iter("nav"), *by_role]
+    own_words = _words(page.findtext("head/title", ""))
+    navigation = list(page.iter("nav"))
+    for element in _NAVIGATION(page):
+        beside_links = " ".join(_TEXT_BESIDE_LINKS(element))
+        if _words(beside_links) <= own_words:  # the links to the pages above may end with this page's own name
+            navigation.append(element)
+    return navigation
 
 
-def _has_only_links(element: etree._Element) -> bool:
-    """Return whether an element has no words but links and titles."""
-    beside = "".join(_TEXT_BESIDE_LINKS(element))
-    return not any(map(str.isalpha, beside))
+def _words(text: str) -> set[str]:
+    """Return the words of a text, without those as short as the name of a language."""
+    return set(_WORD.findall(text.lower()))
 
 
 def _is_permalink(link: etree._Element) -> bool:

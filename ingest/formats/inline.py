@@ -11,6 +11,8 @@ from lxml import etree
 from arag.ingest.formats.pictures import SAYS_NOTHING
 from arag.text.normalise import collapse_whitespace
 
+_WITH_CAPTION = ("figure", "a")
+_DOCBOOK_WITH_CAPTION = frozenset("figure informalfigure note tip warning caution important".split())
 _MAX_RAISED = 12  # characters of a raised or lowered text that gets a mark
 _NOTE_MARK = re.compile(r"\d{1,3}|[a-z]|[*†‡§¶]{1,3}")
 _EXPONENT = re.compile(r"[+−–-]?\d{1,4}|[+−–-]?[a-z]|[a-z0-9+−–-]{2,}")
@@ -152,13 +154,20 @@ def picture_text(picture: etree._Element) -> str:
     file_name = PurePath(source).stem
     if text == file_name:
         return ""
-    figure = next(picture.iterancestors("figure", "a"), None)
+    figure = next(filter(_is_figure, picture.iterancestors()), None)
     if figure is None:
         return text
     caption = collapse_whitespace("".join(figure.itertext()))
-    if text in caption:  # its caption or its link says the same
+    if text.strip("[]") in caption:  # its caption, its link or the title of the note says the same
         return ""
     return text
+
+
+def _is_figure(element: etree._Element) -> bool:
+    """Return whether an element is a picture with its caption, a link, or one of DocBook's figures and notes."""
+    if element.tag in _WITH_CAPTION:
+        return True
+    return element.tag == "div" and element.get("class") in _DOCBOOK_WITH_CAPTION
 
 
 def _is_decoration(picture: etree._Element) -> bool:

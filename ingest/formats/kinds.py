@@ -102,8 +102,19 @@ MAILBOX_LINE = re.compile(rb"From \S.{0,200}\d\d:\d\d.{0,100}\b[12]\d{3}\b.*\n")
 _MAIL_FIELDS = re.compile(rb"(?:[!-9;-~]+:[^\n]*\n(?:[ \t][^\n]*\n)*)+")
 _FIELD_OF_TRANSPORT = re.compile(rb"(?im)^(?:Received|Return-Path|Message-ID|MIME-Version|Content-Type):")
 _FIELD_OF_PEOPLE = re.compile(rb"(?im)^(?:From|To|Subject):")
+# Lines like those of an email also stand above texts with a markup of their own, which nobody sent.
+_FIELD_OF_MARKUP = re.compile(rb"(?im)^Content-Type:\s*text/(?:x-)?(?:asciidoc|markdown|rst|org)\b")
+_FIELD_OF_SENDING = re.compile(rb"(?im)^(?:Received|Return-Path|MIME-Version):")
 # A page with its pictures, which Word names `.doc`, has no sender.
 _FIELD_OF_PAGE = re.compile(rb"(?im)^Content-Type:\s*multipart/related\b")
+# Other files have the extensions of manuals in DocBook and of help in Mallard, too.
+MANUALS = (".docbook", ".dbk", ".page", ".xml")
+_ROOT = re.compile(rb"<(?:!DOCTYPE\s+)?(?:[\w.-]+:)?([\w.-]+)[\s>]")
+_ROOTS_OF_MANUALS = frozenset(
+    b"set book part article chapter appendix preface section sect1 refentry reference glossary page".split()
+)
+_IN_MANUALS = re.compile(rb"docbook|projectmallard|<(?:sim)?para\b|<\w*info>|<refnamediv", re.IGNORECASE)
+_COMMENT = re.compile(rb"<!--.*?(?:-->|$)", re.DOTALL)
 _CONTROL = re.compile(rb"[\x00-\x07\x0e-\x1a\x1c-\x1f]")
 
 
@@ -242,10 +253,23 @@ def _kind_of_mail(text: bytes) -> str:
     if is_page and mailbox_line is None:
         return ".mht"
     has_people = _FIELD_OF_PEOPLE.search(fields[0]) is not None
-    if not has_people:
+    has_markup = _FIELD_OF_MARKUP.search(fields[0]) is not None
+    is_unsent = has_markup and _FIELD_OF_SENDING.search(fields[0]) is None
+    if not has_people or is_unsent:
         return ""
     if mailbox_line:
         return MAILBOX
     if _FIELD_OF_TRANSPORT.search(fields[0]):
         return ".eml"
     return ""
+
+
+def is_manual(path: Path) -> bool:
+    """Return whether a file begins like a manual in DocBook or a page of help in Mallard."""
+    try:
+        with path.open("rb") as file:
+            head = _COMMENT.sub(b"", file.read(_HEAD_BYTES))
+    except OSError:
+        return False
+    root = _ROOT.search(head)
+    return root is not None and root[1] in _ROOTS_OF_MANUALS and _IN_MANUALS.search(head) is not None

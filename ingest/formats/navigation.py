@@ -34,14 +34,18 @@ _PLACES = (
 )
 _STEP = re.compile(rf"(?:{_STEPS})", re.IGNORECASE)
 _PLACE = re.compile(rf"(?:{_PLACES})", re.IGNORECASE)
+_INDEX = re.compile(r"(?:\w+ ){1,2}index", re.IGNORECASE)
 _LABEL = re.compile(rf"(?<!\w)(?:{_STEPS}|{_PLACES})(?!\w)", re.IGNORECASE)
 _ARROWS = re.compile(r"[<>«»‹›←→⇐⇒◀▶◄►]+")
+_BESIDE_ARROW = re.compile(r"^[<«‹←⇐◀◄]+ ?\w|\w ?[>»›→⇒▶►]+$")  # the title of the page before, or after
 _EDGES = re.compile(r"^[\W_]+|[\W_]+$")
 
 _STEP_RELATIONS = frozenset(("prev", "previous", "next"))
 _PLACE_RELATIONS = frozenset("up home start top contents toc index first last begin end".split())
 _LINKS_OF_HEAD = etree.XPath("//link[@rel and @href]")
 _LINKS = etree.XPath("//a[@href]")
+_TO_LANGUAGES = etree.XPath("//a[@href and @hreflang and @rel = 'alternate']")
+_TO_LANGUAGES_IN = etree.XPath(".//a[@href and @hreflang and @rel = 'alternate']")
 _TEXT = etree.XPath(".//text() | .//img/@alt")
 _TEXT_BESIDE_LINKS = etree.XPath(".//text()[not(ancestor::a[@href])] | .//img[not(ancestor::a[@href])]/@alt")
 # The names that generators of manuals and blogs give to a bar: an element with one may have the neighbours' titles.
@@ -53,13 +57,17 @@ _NAME = re.compile(
 _ROLE = "navigation"
 _BARS = ("table", "ul", "ol", "dl", "p", "div", "center")
 _LINE_ENDS = frozenset((*_BARS, "br", "hr", "pre", "h1", "h2", "h3", "h4", "h5", "h6"))
+_MAX_WORDS = 8  # before the links to the same page in other languages
 _MAX_TEXT = 500  # characters of a bar
 _MIN_PLACES = 2  # without a step
 
 
 @dataclass(frozen=True)
 class _Neighbours:
-    """The addresses of the pages that a page's head names as those before and after, and as those above."""
+    """The addresses of the pages before and after, and of those above, as the page's head or words of links say.
+
+    A link with the title of such a page may stand beside an arrow that leads to it, too.
+    """
 
     steps: frozenset[str]
     places: frozenset[str]
@@ -69,7 +77,7 @@ def find_bars(page: etree._Element) -> set[etree._Element]:
     """Return the bars of a page.
 
     Each has a link to the page before or after, or two to pages above. Others may be in it only if its role says that
-    it is for navigation.
+    it is for navigation. One of links to the same page in other languages is a bar, too.
     """
     neighbours = _find_neighbours(page)
     bars = set(_wrap_lines(page, neighbours))
@@ -82,7 +90,19 @@ def find_bars(page: etree._Element) -> set[etree._Element]:
             beside = " ".join(_TEXT_BESIDE_LINKS(element))
             if _is_bar([element], beside, neighbours, is_named=_has_name(element)):
                 bars.add(element)
+    for link in _TO_LANGUAGES(page):
+        innermost = next(link.iterancestors(*_BARS), None)
+        if innermost is not None and _is_language_bar(innermost):
+            bars.add(innermost)
     return bars
+
+
+def _is_language_bar(element: etree._Element) -> bool:
+    """Return whether an element has links to one page in other languages, at most one in its own, and a few words."""
+    links = len(list(_links_with_text([element])))
+    to_languages = len(_TO_LANGUAGES_IN(element))
+    words = " ".join(_TEXT_BESIDE_LINKS(element)).split()
+    return links <= to_languages + 1 and sum(map(str.isalpha, words)) <= _MAX_WORDS
 
 
 def _find_neighbours(page: etree._Element) -> _Neighbours:
@@ -94,6 +114,12 @@ def _find_neighbours(page: etree._Element) -> _Neighbours:
             steps.add(link.get("href"))
         elif relations & _PLACE_RELATIONS:
             places.add(link.get("href"))
+    for link in _LINKS(page):
+        match _leads_by_words(link):
+            case "step":
+                steps.add(link.get("href"))
+            case "place":
+                places.add(link.get("href"))
     return _Neighbours(frozenset(steps), frozenset(places))
 
 
@@ -109,11 +135,7 @@ def _is_bar(
     is_named: bool,
 ) -> bool:
     """Return whether elements are a bar: all links lead to neighbours, and the text beside these says no more."""
-    leads: list[str] = []
-    for element in elements:
-        for link in element.iter("a"):
-            if link.get("href") and _shown_text(link):
-                leads.append(_leads_to(link, neighbours))
+    leads = [_leads_to(link, neighbours) for link in _links_with_text(elements)]
     has_others = "" in leads
     if has_others and elements[0].get("role") != _ROLE:
         return False
@@ -123,18 +145,37 @@ def _is_bar(
     return is_bar and (is_named or _is_label(beside))
 
 
+def _links_with_text(elements: Sequence[etree._Element]) -> Iterator[etree._Element]:
+    """Yield the links that have words or arrows; others, such as `[?]`, lead to help."""
+    for element in elements:
+        for link in element.iter("a"):
+            text = _shown_text(link)
+            has_words = any(map(str.isalnum, text))
+            if link.get("href") and (has_words or _ARROWS.fullmatch(text)):
+                yield link
+
+
 def _leads_to(link: etree._Element, neighbours: _Neighbours) -> str:
-    """Return whether a link is a step, or leads to a place above, by its own words or the page's head; else nothing."""
-    words = _EDGES.sub("", _shown_text(link))
-    relations = _relations(link)
+    """Return whether a link is a step, or leads to a place above, by its own words or its address; else nothing."""
+    by_words = _leads_by_words(link)
+    if by_words:
+        return by_words
     address = link.get("href", "")
-    if relations & _STEP_RELATIONS or _STEP.fullmatch(words) or _ARROWS.fullmatch(_shown_text(link)):
-        return "step"
-    if relations & _PLACE_RELATIONS or _PLACE.fullmatch(words):
-        return "place"
-    if address in neighbours.steps:
+    if address in neighbours.steps or _BESIDE_ARROW.search(_shown_text(link)):
         return "declared step"
     return "declared place" if address in neighbours.places else ""
+
+
+def _leads_by_words(link: etree._Element) -> str:
+    text = _shown_text(link)
+    words = _EDGES.sub("", text)
+    relations = _relations(link)
+    if relations & _STEP_RELATIONS or _STEP.fullmatch(words) or _ARROWS.fullmatch(text):
+        return "step"
+    is_other_page = not link.get("href", "").startswith("#")
+    if relations & _PLACE_RELATIONS or _PLACE.fullmatch(words) or (is_other_page and _INDEX.fullmatch(words)):
+        return "place"
+    return ""
 
 
 def _shown_text(element: etree._Element) -> str:

@@ -60,9 +60,13 @@ def find_web_keepers(files: Iterable[Path], read: Callable[[Path], Content]) -> 
     if len(pages) < _MIN_PAGES:
         return {}
     lines: dict[Path, list[str]] = {}
-    for page in pages[:_MAX_PAGES]:
+    for page in pages:
         with suppress(FormatError, OSError):  # it is reported when its turn comes
-            lines[page] = _frame_lines(read(page).text)
+            content = read(page)
+            if not content.why_skipped:
+                lines[page] = _frame_lines(content.text)
+        if len(lines) == _MAX_PAGES:
+            break
     min_pages = _MOST_PAGES * max(_MIN_PAGES, len(lines))
     return find_keepers(lines, min_pages)
 

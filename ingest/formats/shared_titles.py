@@ -7,7 +7,10 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from arag.ingest.formats.content import Content
+
 _SEPARATOR = re.compile(r"\s+(?:[—–|·•»:]|-{1,2}|::)\s+|:\s+")
+_IN_PARENTHESES = re.compile(r"\s+(?=\(.*\)$)")  # before the name of a manual: `Mills (The Manual)`
 _MIN_PAGES = 5  # of a folder: fewer can share a part of their titles by chance
 _MOST_PAGES = 0.6  # share of the compared pages; others may be of another site
 
@@ -31,15 +34,22 @@ class SharedTitle:
         return without_start or shown or title
 
 
-def find_shared_title(titles: Sequence[str]) -> SharedTitle:
-    """Find what most titles of a folder's pages share at their beginnings and ends; some pages have the same title."""
-    distinct = set(titles)
+def find_shared_title(pages: Sequence[Content]) -> SharedTitle:
+    """Find what most titles of a folder's pages share at their beginnings and ends; some pages have the same title.
+
+    What stands in parentheses is a part of the title if the page's text has it, too.
+    """
+    distinct = {page.title: page for page in pages}
     starts: list[str] = []
     ends: list[str] = []
-    for title in distinct:
+    for title, page in distinct.items():
         for separator in _SEPARATOR.finditer(title):
             starts.append(title[: separator.end()])
             ends.append(title[separator.start() :])
+        for space in _IN_PARENTHESES.finditer(title):
+            manual = title[space.end() :]
+            if manual not in page.text:
+                ends.append(title[space.start() :])
     return SharedTitle(
         start=_find_longest(starts, len(distinct)),
         end=_find_longest(ends, len(distinct)),

@@ -20,8 +20,9 @@ from arag.ingest.formats.content import (
 from arag.ingest.formats.lines import join_lines
 from arag.ingest.formats.markdown import FENCED, show_markdown
 from arag.ingest.formats.restructured import find_title, mark_titles
+from arag.ingest.formats.sections import mark_sections
 from arag.ingest.formats.text_pages import without_running_heads
-from arag.ingest.outline import HEADING_LINE, escape_marks, escape_underlines, underlined_level
+from arag.ingest.outline import HEADING_LINE, escape_underlines
 from arag.text.normalise import collapse_whitespace
 
 _MAX_TITLE = 120  # characters: a longer first line is a paragraph
@@ -36,25 +37,44 @@ _TITLE_ABOVE_TEXT = re.compile(
     r"(?<=\n\n)([A-Z][A-Z /-]{2,50})\n(?=[ \t]{3,}\S)"
 )  # of a manual page, whose text is set in
 _HEADING = re.compile(r"^ {0,3}#[ \t]+(\S.*)|^(\S.*)\n=+[ \t]*$", re.MULTILINE)
+_SOURCES = (".rst.txt", ".md.txt")  # as Sphinx copies them beside its pages
+# Lines above a text that say what it is, as above an email.
+_HEAD = re.compile(r"\n*((?:[A-Z][\w-]{1,30}:[ \t]*[^\n]*\n(?:[ \t]+\S[^\n]*\n)*){1,40})\n+")
+_FIELD_OF_TEXT = re.compile(r"^(?:Content-Type|Abstract|Title|Subject|Author|From|Date):", re.IGNORECASE | re.MULTILINE)
+_NAME = re.compile(r"^(Title|Subject):[ \t]*(\S.*)", re.IGNORECASE | re.MULTILINE)
+_RULE = re.compile(r"[-=~*#_.]{3,}")  # also of several signs
+# A first line that is no title: of a key, of code, of a log with its date or author, and one with an address.
+_NO_TITLE = re.compile(r"-{3,}|%|\$Id\b|\d{4}-\d\d-\d\d\b|\w+::|.*(?:<\S+@\S+>|://)")
+_MARK = re.compile(r"#+ ")
+_NAME_OF_TEXT = re.compile(r"[A-Z][A-Z0-9_-]+")  # such as README and NEWS, beside Makefile
 
 
 def read_text(path: Path, encoding: str = "") -> Content:
-    """Read plain text; its title is a short first line, underlined or above a blank one.
+    """Read plain text; its title is a short first line, underlined or above a blank one, or a field above the text.
 
     Form feeds divide its pages. It is not Markdown, unless all lines that look like headings stand alone and some have
-    the lower levels.
+    the lower levels. Titles marked as in AsciiDoc, or underlined with other signs, are headings, too.
     """
+    if path.name.lower().endswith(_SOURCES):
+        return read_markdown(path, encoding)
     text = _without_printing(decode_text(path.read_bytes(), encoding))
+    marks_headings = False
     if not _has_headings(text):
-        text = escape_marks(text)
+        text, marks_headings = mark_sections(text)
     text = _TITLE_ABOVE_TEXT.sub(r"\1\n\n", text)
     title = _title_line(text)
     pages = text.split(_FORM_FEED)
     if len(pages) == 1:
-        return Content(title=title, text=join_lines(text), headings_apart=True)
+        return Content(title=title, text=join_lines(text), marks_headings=marks_headings, headings_apart=True)
     pages = without_running_heads([page.strip("\n") for page in pages])
     text, page_starts = join_pages([join_lines(page.strip("\n")) for page in pages])
-    return Content(title=title, text=text, page_starts=page_starts, headings_apart=True)
+    return Content(
+        title=title,
+        text=text,
+        page_starts=page_starts,
+        marks_headings=marks_headings,
+        headings_apart=True,
+    )
 
 
 def _without_printing(text: str) -> str:
@@ -82,34 +102,46 @@ def _has_headings(text: str) -> bool:
 
 
 def _title_line(text: str) -> str:
-    """Return the first line if it is underlined or looks like a title, or an empty string."""
+    """Return the title that the lines above a text name, or its first line if that looks like a title."""
+    head = _HEAD.match(text)
+    if head is None or not _FIELD_OF_TEXT.search(head[1]):
+        title, _ = _first_title(text)
+        return title
+    fields = {name.lower(): name_of_text for name, name_of_text in _NAME.findall(head[1])}
+    title, is_underlined = _first_title(text[head.end() :])
+    own_title = title if is_underlined else ""
+    return fields.get("title") or own_title or fields.get("subject") or title
+
+
+def _first_title(text: str) -> tuple[str, bool]:
+    """Return the first line if it is marked, underlined or looks like a title, and whether it is one of the former."""
     lines = text.lstrip("\n").split("\n", 3)
     if len(lines) < 3:
-        return ""
-    marked = find_title(lines[:3])
-    title = lines[0].strip()
+        return "", False
+    between = find_title(lines[:3])
+    title = between.text if between else lines[0].strip()
     below = lines[1].strip()
-    if marked:
-        title = marked.text
-        is_underlined = True
-    else:
-        is_underlined = underlined_level(title, below) > 0
+    has_mark = _MARK.match(lines[0]) is not None
+    if has_mark:
+        title = _MARK.sub("", title)
+    has_rule = _RULE.fullmatch(below) is not None and 2 * len(below) >= len(title)
+    is_underlined = has_mark or between is not None or has_rule
     has_words = any(map(str.isalpha, title))
-    if not has_words or len(title) > _MAX_TITLE:
-        return ""
-    if is_underlined:
-        return title
+    if not has_words or len(title) > _MAX_TITLE or _NO_TITLE.match(title):
+        return "", False
     is_paragraph = below or title.endswith(_SENTENCE_END)
-    if is_paragraph:
-        return ""
-    return title
+    if is_paragraph and not is_underlined:
+        return "", False
+    return title, is_underlined
 
 
 def read_code(path: Path, encoding: str = "") -> Content:
-    """Read a file that should be text, such as a program, or one whose name has no extension."""
+    """Read a file that should be text, such as a program, or one whose name has no extension: README is plain text."""
     data = path.read_bytes()
     if b"\0" in data and not is_wide(data):
         raise FormatError(BINARY)
+    if _NAME_OF_TEXT.fullmatch(path.name):
+        return read_text(path, encoding)
     text = escape_underlines(decode_text(data, encoding))
     return Content(title="", text=text, headings_apart=True)
 
@@ -120,7 +152,7 @@ def read_markdown(path: Path, encoding: str = "") -> Content:
     The text excludes the front matter, whose other fields become the metadata.
     """
     fields, text = _split_front_matter(decode_text(path.read_bytes(), encoding))
-    if path.suffix.lower() == ".rst":
+    if path.name.lower().endswith((".rst", ".rst.txt")):
         text = mark_titles(text)
     else:
         text = join_lines(show_markdown(text))

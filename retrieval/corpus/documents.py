@@ -31,6 +31,15 @@ _MAX_VALUE = 60  # characters of a value: longer ones are texts
 _MAX_SHOWN = 100  # characters of a wrong value in a message
 _EXTENSION = re.compile(r"\.([A-Za-z][A-Za-z0-9]{0,7})")
 _HOST = re.compile(r"[a-z][a-z0-9+.-]*://[^/?#]*", re.IGNORECASE)
+_SPELLINGS = {
+    "htm": "html",
+    "xhtml": "html",
+    "text": "txt",
+    "markdown": "md",
+    "jpeg": "jpg",
+    "tiff": "tif",
+    "yml": "yaml",
+}
 _DATE = re.compile(r"\d{4}(?:-\d\d(?:-\d\d)?)?(?:[T ].*)?")
 
 
@@ -83,6 +92,11 @@ def _is_of_template(name: str, value: object, kind: str) -> bool:
     if name in _DATES:
         return _TEMPLATE_DATES.get(text[:_DATE_LENGTH]) == kind
     return name in _AUTHORS and text in _TEMPLATE_AUTHORS
+
+
+def name_kind(kind: str) -> str:
+    """Return the usual name of a kind: `htm` and `html` are one."""
+    return _SPELLINGS.get(kind, kind)
 
 
 def _find_extension(name: str) -> str:

@@ -12,8 +12,16 @@ import numpy as np
 from rapidfuzz.distance import OSA
 
 from arag.errors import InputError, StorageError
-from arag.retrieval.corpus.statements import may_make_column, resolve_names, with_origins, without_fence
-from arag.retrieval.corpus.tables import CATALOGUE, CHUNK_ID, ORIGINS, CorpusTable, TableDatabase, open_database
+from arag.retrieval.corpus.statements import find_sources, may_make_column, resolve_names, with_origins, without_fence
+from arag.retrieval.corpus.tables import (
+    CATALOGUE,
+    CATALOGUE_COLUMNS,
+    CHUNK_ID,
+    ORIGINS,
+    CorpusTable,
+    TableDatabase,
+    open_database,
+)
 from arag.retrieval.corpus.values import Value
 from arag.retrieval.search.reading import find_meant
 from arag.retrieval.storage.contract import View
@@ -189,26 +197,30 @@ def _explain_table(unknown: str, tables: Mapping[str, CorpusTable]) -> str:
     valid = "there are no tables at all"
     if tables:
         valid = f"tables: {_list(tables)}"
-    return f"there is no table {shorten(unknown, _MAX_SHOWN)}{_closest(unknown, tables)}; {valid}"
+    return f"there is no table {shorten(unknown, _MAX_SHOWN)}{_closest(unknown, [*tables, CATALOGUE])}; {valid}"
 
 
 def _explain_column(unknown: str, sql: str, tables: Mapping[str, CorpusTable]) -> str:
-    words = set(re.findall(r"\w+", sql.lower()))
-    owners: list[str] = []
+    columns_by_table = {table.name: [column.name for column in table.columns] for table in tables.values()}
+    columns_by_table[CATALOGUE] = list(CATALOGUE_COLUMNS)
+    sources = find_sources(sql, columns_by_table)
+    owner, _, name = unknown.rpartition(".")
+    named = set(sources.values())
+    if owner.lower() in sources:  # only its columns are valid
+        named = {sources[owner.lower()]}
     columns: dict[str, None] = {}
-    for table in tables.values():
-        if table.name in words:
-            owners.append(table.name)
-            columns.update(dict.fromkeys(column.name for column in table.columns))
-    columns.update(dict.fromkeys(ORIGINS))
-    of = ""
-    if owners:
-        of = f" of {', '.join(owners[:_MAX_CLOSEST])}"
-    closest = _closest(unknown.rpartition(".")[2], columns)
-    return (
-        f"there is no column {shorten(unknown, _MAX_SHOWN)}{closest}; columns{of}: {_list(columns)}. "
-        "Texts need single quotes"
-    )
+    for table, its_columns in columns_by_table.items():
+        if table in named:
+            columns.update(dict.fromkeys(its_columns))
+    if named != {CATALOGUE}:
+        columns.update(dict.fromkeys(ORIGINS))
+    hint = _closest(name, columns)
+    having = [table for table, its_columns in columns_by_table.items() if name.lower() in its_columns]
+    if having:  # the column is of another table, or a query within this one does not select it
+        hint = f" here, but in {_list(having, _MAX_CLOSEST)}"
+    of = f" of {_list(sorted(named), _MAX_CLOSEST)}" if named else ""
+    shown = shorten(unknown, _MAX_SHOWN)
+    return f"there is no column {shown}{hint}; columns{of}: {_list(columns)}. Texts need single quotes"
 
 
 def _closest(name: str, valid: Collection[str]) -> str:
@@ -225,9 +237,9 @@ def _closest(name: str, valid: Collection[str]) -> str:
     return f" (closest: {', '.join(closest[:_MAX_CLOSEST])})"
 
 
-def _list(names: Collection[str]) -> str:
+def _list(names: Collection[str], most: int = _MAX_LISTED) -> str:
     listed = list(names)
-    more = len(listed) - _MAX_LISTED
+    more = len(listed) - most
     if more > 0:
-        return f"{', '.join(listed[:_MAX_LISTED])} and {more:,} more"
+        return f"{', '.join(listed[:most])} and {more:,} more"
     return ", ".join(listed)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -23,6 +23,8 @@ _AGGREGATES = frozenset(
     "AVG COUNT GROUP_CONCAT JSON_GROUP_ARRAY JSON_GROUP_OBJECT MAX MEDIAN MIN PERCENTILE STRING_AGG SUM TOTAL".split()
 )
 _EXTREMES = frozenset(["MAX", "MIN"])
+_BEFORE_TABLES = frozenset(["FROM", "JOIN", "UPDATE"])
+_CLAUSES = frozenset("SELECT FROM WHERE GROUP HAVING ORDER LIMIT".split())
 _COMPOUNDS = frozenset(["EXCEPT", "INTERSECT", "UNION"])
 # Words and signs in front of a column; other words, names and texts are in front of an alias.
 _BEFORE_COLUMNS = frozenset(
@@ -144,6 +146,31 @@ def _may_be_text(token: _Token) -> bool:
         return False
     is_listed = token.before in {"(", ","} and token.brackets[-1:] == ("IN",)
     return is_listed or token.before in _COMPARISONS
+
+
+def find_sources(sql: str, tables: Collection[str]) -> dict[str, str]:
+    """Return the tables that a statement reads, by their names and aliases in it.
+
+    A word behind a table that is no alias counts as one, too: no column can be of it.
+    """
+    tokens = [token for token in _read_tokens(sql) if token.kind != "space"]
+    sources: dict[str, str] = {}
+    clause = ""
+    for place, token in enumerate(tokens):
+        if token.word in _CLAUSES:
+            clause = token.word
+        name = _plain_name(token)
+        is_listed = token.before in {",", "("} and clause == "FROM"
+        is_source = is_listed or token.before in _BEFORE_TABLES
+        if name not in tables or not is_source:
+            continue
+        sources[name] = name
+        following = [_plain_name(other) for other in tokens[place + 1 : place + _TABLE_AND_ALIAS]]
+        if following[:1] == ["as"]:
+            del following[0]
+        if following:
+            sources.setdefault(following[0], name)
+    return sources
 
 
 # --- the chunks that rows are from ---

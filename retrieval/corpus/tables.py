@@ -29,6 +29,7 @@ from arag.text.normalise import HEADING_BOUNDARY
 CHUNK_ID, DOCUMENT, SHEET = "chunk_id", "document", "sheet"
 ORIGINS = (CHUNK_ID, DOCUMENT, SHEET)  # the columns that every table has
 CATALOGUE = "tables"  # the table of all tables
+CATALOGUE_COLUMNS = ("name", "rows", "documents", "columns")
 MAX_DATABASE_BYTES = 256_000_000  # about two million rows; the process that queries it needs as much again
 
 _MAX_COLUMNS = 500  # of a table, further ones are left out: SQLite's own limit is 2,000

@@ -11,7 +11,7 @@ _FENCE = re.compile(r"^ {0,3}(?:```|~~~).*$", re.MULTILINE)
 _INDENTED = re.compile(r"\n(?: {2,}|\t)\s*\S")
 _ITEM = re.compile(r"(?:[-*+•#>|]|\d+[.)])\s")  # its further lines are indented, too
 # Line ends in the text of a page are those that a browser shows.
-_PAGES = (".html", ".htm", ".xhtml")
+_PAGES = (".html", ".htm", ".xhtml", ".page", ".docbook", ".dbk", ".xml")
 _PROGRAMS = tuple(
     ".bash .c .cc .cpp .cs .go .h .hpp .java .jl .js .jsx .kt .lua .mjs .php .pl .ps1 .py .pyi .r .rb .rs .scala .sh "
     ".sql .swift .ts .tsx .zsh".split()

@@ -265,7 +265,7 @@ class _Selector:
         fits = not is_far and self._used + cost <= self._tokens
         if is_needed or fits:
             self._used += cost
-            self._ids_by_text[_comparable_text(shown.excerpt)] = hit.chunk_id
+            self._ids_by_text[comparable_text(shown.excerpt)] = hit.chunk_id
             self.selection.full.append(shown)
         elif or_in_brief:
             self._append_in_brief(shown)
@@ -301,14 +301,14 @@ class _Selector:
         if not excerpt.sentences:  # a keyword in the text between sentences
             self.selection.brief.append(shown)
             return None
-        original = self._ids_by_text.get(_comparable_text(excerpt))
+        original = self._ids_by_text.get(comparable_text(excerpt))
         if original is not None:
             self.selection.copies.setdefault(original, []).append(shown)
             return None
         return shown
 
 
-def _comparable_text(excerpt: Excerpt) -> str:
+def comparable_text(excerpt: Excerpt) -> str:
     """Return an excerpt's text in the form in which copies are equal."""
     parts: list[str] = []
     for sentence in excerpt.sentences:

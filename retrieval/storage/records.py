@@ -93,7 +93,7 @@ class DocumentRecord:
     title: str  # its title, or an empty string
     source: str  # where it was read from
     metadata: str  # further fields and how it was read, as a JSON object; see `metadata`
-    fingerprint: str  # changes when the document changes, or a setting that its chunks depend on
+    fingerprint: str  # hashes of the document, with the settings that its chunks depend on, and of its file
     chunks: int  # how many chunks it has
 
 

@@ -9,9 +9,9 @@ from numpy.typing import NDArray
 
 from arag.retrieval.storage.records import ChunkVectors, SentenceMatch, Vectors
 
-MAX_MATRIX_BYTES = 80_000_000  # of vectors: 52,000 sentences with the default embedder
-# Bytes of vectors that a limited view keeps: a server may have hundreds of views.
-MAX_LIMITED_BYTES = MAX_MATRIX_BYTES // 4
+# Bytes of vectors that are all compared, which takes about 30 ms: 104,000 sentences with the default embedder.
+MAX_MATRIX_BYTES = 160_000_000
+MAX_LIMITED_BYTES = 20_000_000  # that a limited view keeps: a server may have hundreds of views
 SIMILARITY_DIGITS = 9  # sums in float64 differ less than this, whatever their order
 MAX_PROPOSED = 12_000  # sentences that a vector index is asked for: takes a second
 

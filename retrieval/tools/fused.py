@@ -5,12 +5,17 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from arag.models.names import knows_script
 from arag.retrieval.index import Index
 from arag.retrieval.presentation.matches import find_keywords
-from arag.retrieval.presentation.selection import ShownHit, show_keyword_hits, show_semantic_hits
+from arag.retrieval.presentation.selection import (
+    ShownHit,
+    comparable_text,
+    show_keyword_hits,
+    show_semantic_hits,
+)
 from arag.retrieval.search.contents import is_in_contents
 from arag.retrieval.tools.retriever import list_keywords
 from arag.retrieval.types import Chunk, Hit, KeywordResults
@@ -28,12 +33,14 @@ class Passage:
     shown: ShownHit
     matched: list[int]
     """The positions of the sentences that matched: the best one first, the others in order."""
+    copies: list[Passage] = field(default_factory=list)
+    """Further passages that show the same text."""
 
 
 def find_passages(index: Index, query: str) -> tuple[list[Passage], list[str]]:
     """Return the best chunks by keywords and meaning, and the keywords without any.
 
-    Those with all keywords come first, and contents last.
+    Those with all keywords come first, and contents last. The same text comes once, with its copies.
     """
     keywords = list_keywords(query)
     by_keyword = index.keyword_search(keywords, HITS, ranking="bm25")
@@ -53,12 +60,15 @@ def find_passages(index: Index, query: str) -> tuple[list[Passage], list[str]]:
         return is_in_contents(hit), not has_all, -scores[chunk_id], chunk_id
 
     missing = [report.keyword for report in by_keyword.keywords if not report.chunks]
-    passages: list[Passage] = []
+    passages: dict[str, Passage] = {}  # by their texts
     for chunk_id in sorted(hits, key=rank_of):
-        matched = _order_sentences(hits[chunk_id], by_keyword)
-        if matched:
-            passages.append(Passage(hits[chunk_id], matched))
-    return passages[:HITS], missing
+        passage = Passage(hits[chunk_id], _order_sentences(hits[chunk_id], by_keyword))
+        if not passage.matched:
+            continue
+        original = passages.setdefault(comparable_text(passage.shown.excerpt), passage)
+        if original is not passage:
+            original.copies.append(passage)
+    return list(passages.values())[:HITS], missing
 
 
 def _order_sentences(shown: ShownHit, by_keyword: KeywordResults) -> list[int]:

@@ -31,10 +31,12 @@ class TableRow:
     Attributes:
         row: What it comes from.
         cells: The text of each column; none for lines outside tables.
+        is_entry: Whether it is an entry of contents.
     """
 
     row: Row
     cells: list[str]
+    is_entry: bool = False
 
 
 @dataclass

@@ -17,6 +17,8 @@ MAX_PITCH = 2.5  # times the height of the type, from a head's or a foot's line 
 _TOP = (0, 1)  # the lines at the top of a page, and those at its bottom
 _BOTTOM = (-1, -2)
 
+_CELL_ENDS = " |"  # of empty cells, where the line was read as a row of the table below it
+
 _Key = TypeVar("_Key")
 Beside: TypeAlias = tuple[int, bool, int]  # a page, whether the line is at its top, and the line's rank
 
@@ -58,6 +60,11 @@ class Edge:
     def outward(self) -> Beside:
         """The line between it and the edge of the page."""
         return self.beside(-1 if self.is_top else 1)
+
+    @property
+    def inward(self) -> Beside:
+        """The line between it and the middle of the page."""
+        return self.beside(1 if self.is_top else -1)
 
     def beside(self, lines: int) -> Beside:
         """Return the line that is so many lines below it, or above it if the number is negative."""
@@ -136,7 +143,7 @@ def _read_numbers(edges: Sequence[Edge], pages: int) -> None:
             continue
         number = _number_of_page(edge, offsets)
         if number is not None:
-            edge.text = number.text
+            edge.text = number.text.strip(_CELL_ENDS)
             edge.has_number = True
 
 
@@ -156,7 +163,7 @@ def _find_offsets(edges: Iterable[Edge]) -> set[int]:
     for edge in edges:
         for number in edge.numbers:
             offset = number.value - edge.page
-            if number.is_certain:
+            if number.is_certain and not number.is_roman:
                 pages = beside if number.text else alone
                 pages[offset].add(edge.page)
     offsets = _of_several_pages(alone)
@@ -179,7 +186,7 @@ def _find_offset_of_feet(edges: Iterable[Edge], pages: int) -> set[int]:
 
 
 def _find_offset_of_front_matter(edges: Iterable[Edge]) -> set[int]:
-    """Return the difference that Roman numerals beside the same words have on several pages."""
+    """Return the difference that Roman numerals have on several pages, alone or beside the same words."""
     beside: dict[tuple[str, int], set[int]] = defaultdict(set)
     for edge in edges:
         for number in edge.numbers:

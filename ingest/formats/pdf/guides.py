@@ -6,27 +6,30 @@ A dictionary names a page's first and last entries, a manual the chapter and the
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
-from arag.ingest.formats.headings import Line
+from arag.ingest.formats.headings import LARGER, Line
 from arag.ingest.formats.pdf.edges import MIN_PAGES, Edge
+from arag.ingest.formats.pdf.outline import SECTION_NUMBER
 
 _OUTERMOST = (0, -1)  # ranks of the lines at the edge of a page
 _WORD = re.compile(r"[^\W_]+")
+_CUT_OFF = ("…", "⋯", "...")
 _MOSTLY = 0.9  # share of the lines at a place
 
 
 def find_guides(
     groups: Iterable[Sequence[Edge]],
     pages: Sequence[Sequence[Line]],
-    headings: Collection[str],
+    headings: Mapping[str, float],
 ) -> list[Edge]:
     """Return the lines that are guide words. Nothing is lost with them.
 
     Args:
         groups: The lines of one type at the same place of their pages.
         pages: The lines of each page.
-        headings: The document's headings, for comparison.
+        headings: The document's headings, for comparison, and their sizes.
     """
     found: list[Edge] = []
     for group in groups:
@@ -34,12 +37,17 @@ def find_guides(
         is_on_few_pages = 2 * len(edges) < len(pages)
         if is_on_few_pages or len(edges) < MIN_PAGES:
             continue
+        constant = _constant_texts(edges)
         guides: list[Edge] = []
+        beside_constant: list[Edge] = []
         for edge in edges:
             if _repeats(edge, pages[edge.page], headings):
                 guides.append(edge)
-        if len(guides) >= _MOSTLY * len(edges):
+            elif _is_beside_constant(edge, constant, headings):
+                beside_constant.append(edge)
+        if len(guides) + len(beside_constant) >= _MOSTLY * len(edges):
             found += guides
+            found += beside_constant[1:]  # the first one has the constant text, which may be nowhere else
     return found
 
 
@@ -47,11 +55,13 @@ def _may_be_guide(edge: Edge) -> bool:
     return edge.rank in _OUTERMOST and not edge.is_number and comparable(edge.text) != ""
 
 
-def _repeats(edge: Edge, page: Iterable[Line], headings: Collection[str]) -> bool:
+def _repeats(edge: Edge, page: Iterable[Line], headings: Mapping[str, float]) -> bool:
     """Return whether a line consists of two texts that are headings, or begin other lines of its page.
 
-    One such text is enough if the page's number is beside it.
+    One such text is enough if the page's number is beside it, or if it is a heading in larger type.
     """
+    if repeats_heading(edge, headings):
+        return True
     if comparable(edge.line.text) in headings:
         return False
     starts: list[list[str]] = []
@@ -59,16 +69,63 @@ def _repeats(edge: Edge, page: Iterable[Line], headings: Collection[str]) -> boo
         if line is not edge.line:
             starts.append(_words(line.text))
 
-    def is_repeated(words: list[str]) -> bool:
-        if "".join(words) in headings:
+    def is_repeated(text: str) -> bool:
+        if is_heading(text, headings):
             return True
+        words = _words(text)
         return any(start[: len(words)] == words for start in starts)
 
-    words = _words(edge.text)
-    if edge.has_number and is_repeated(words):
+    if edge.has_number and is_repeated(edge.text):
         return True
-    places = range(1, len(words))
-    return any(is_repeated(words[:place]) and is_repeated(words[place:]) for place in places)
+    return any(is_repeated(left) and is_repeated(right) for left, right in _divide(edge.text))
+
+
+def _is_beside_constant(edge: Edge, constant: Collection[str], headings: Collection[str]) -> bool:
+    """Return whether a line consists of a heading and of a text that most lines at its place have."""
+    pairs = _divide(edge.text)
+    pairs += [(right, left) for left, right in pairs]
+    return any(comparable(text) in constant and is_heading(other, headings) for text, other in pairs)
+
+
+def _constant_texts(edges: Sequence[Edge]) -> set[str]:
+    """Return the texts with which most lines at a place begin or end, such as the title of the book."""
+    counts = Counter[str]()
+    for edge in edges:
+        texts: set[str] = set()
+        for parts in _divide(edge.text):
+            texts.update(map(comparable, parts))
+        counts.update(texts)
+    return {text for text, lines in counts.items() if 2 * lines > len(edges)}
+
+
+def _divide(text: str) -> list[tuple[str, str]]:
+    """Return the two parts of a text for each place between its words."""
+    places = [match.start() for match in _WORD.finditer(text)]
+    return [(text[:place], text[place:]) for place in places[1:]]
+
+
+def repeats_heading(edge: Edge, headings: Mapping[str, float]) -> bool:
+    """Return whether the text of a line is a heading, in larger type than the line."""
+    if edge.line.level:
+        return False
+    sizes = [headings.get(name, 0.0) for name in names(edge.text)]
+    return max(sizes, default=0.0) > LARGER * edge.line.size
+
+
+def is_heading(text: str, headings: Collection[str]) -> bool:
+    """Return whether a text is a heading, with its number or without it; a head may cut a long one off."""
+    found = names(text)
+    if not found.isdisjoint(headings):
+        return True
+    if not text.rstrip().endswith(_CUT_OFF):
+        return False
+    return any(heading.startswith(name) for heading in headings for name in found)
+
+
+def names(text: str) -> set[str]:
+    """Return a title for comparison, with the number of its section and without it."""
+    without_number = SECTION_NUMBER.sub("", text)
+    return {comparable(text), comparable(without_number)} - {""}
 
 
 def _words(text: str) -> list[str]:

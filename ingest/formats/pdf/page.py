@@ -38,6 +38,7 @@ class _TextLine(NamedTuple):
 
     words: list[Word]
     text: str
+    is_entry: bool = False  # of contents
 
 
 class _Type(NamedTuple):
@@ -79,7 +80,8 @@ def _lines(rows: Iterable[TableRow]) -> Iterator[_TextLine]:
                 text=CELL_BOUNDARY.join(row.cells).strip(),
             )
         else:
-            yield from _plain_lines(pieces)
+            for line in _plain_lines(pieces):
+                yield line._replace(is_entry=row.is_entry)
 
 
 def _plain_lines(pieces: Iterable[Piece]) -> Iterator[_TextLine]:
@@ -110,6 +112,7 @@ def _make_line(page: raw.FPDF_TEXTPAGE, line: _TextLine) -> Line:
         right=last.right,
         bottom=first.bottom,
         top=first.top,
+        is_entry=line.is_entry,
     )
 
 

@@ -34,7 +34,7 @@ class PageNumber(NamedTuple):
         value: The number.
         text: What is beside it.
         is_certain: Whether it is by itself or set apart from the text.
-        is_roman: Whether it is a Roman numeral beside a text, as in the front matter of books.
+        is_roman: Whether it is a Roman numeral, as in the front matter of books.
     """
 
     value: int
@@ -50,8 +50,9 @@ def find_page_numbers(text: str) -> list[PageNumber]:
     alone = _ALONE.fullmatch(text)
     if alone:
         digits, numeral = alone.groups()
-        value = int(digits) if digits else _roman_value(numeral.lower())
-        return [PageNumber(value, text="", is_certain=True)]
+        if digits:
+            return [PageNumber(int(digits), text="", is_certain=True)]
+        return [PageNumber(_roman_value(numeral.lower()), text="", is_certain=True, is_roman=True)]
     numbers: list[PageNumber] = []
     for pattern in _AT_END:
         at_end = pattern.fullmatch(text)

@@ -13,7 +13,7 @@ STRAIGHT = 2.0  # points: how far lines of one cell, and cells of one column, ma
 
 _WIDE = 1.0  # times the height of the type: a gap between cells
 _NARROW = 0.7  # times that height: a gap between cells that are in line with others; words are nearer to each other
-_LEADERS = (".", "…", "·", "_")
+_LEADERS = frozenset(".…·_")
 _MIN_OVERLAP = 1 / 4  # of a piece's height: lower and upper parts of letters may reach into the next line
 
 
@@ -87,7 +87,8 @@ def find_pieces(lines: Iterable[Sequence[Word]]) -> Iterator[Piece]:
 def _is_apart(before: Word, word: Word, gap: float) -> bool:
     """Return whether a gap is wider than a share of the type's height. A form's value belongs to what is before it."""
     is_value = word.is_field and not before.is_field
-    return not is_value and word.left - before.right > gap * word.height
+    are_leaders = _LEADERS.issuperset(before.text) and _LEADERS.issuperset(word.text)  # some fonts give dots no height
+    return not is_value and not are_leaders and word.left - before.right > gap * word.height
 
 
 def _divide(pieces: Iterable[Piece], cells: Sequence[Piece]) -> Iterator[Piece]:
@@ -111,7 +112,7 @@ def _parts(piece: Piece) -> list[Piece]:
     words = piece.words[:1]
     parts: list[Piece] = []
     for word in piece.words[1:]:
-        is_beside_leaders = words[-1].text.endswith(_LEADERS) or word.text.startswith(_LEADERS)
+        is_beside_leaders = words[-1].text[-1:] in _LEADERS or word.text[:1] in _LEADERS
         if _is_apart(words[-1], word, _NARROW) and not is_beside_leaders:
             parts.append(make_piece(words, piece.line))
             words = []

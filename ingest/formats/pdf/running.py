@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import chain, pairwise
 
-from arag.ingest.formats.headings import Line
+from arag.ingest.formats.headings import LARGER, Line
 from arag.ingest.formats.pdf.edges import MAX_PITCH, MIN_PAGES, Beside, Edge, find_edges, min_feet
-from arag.ingest.formats.pdf.guides import comparable, find_guides
+from arag.ingest.formats.pdf.guides import comparable, find_guides, is_heading, names, repeats_heading
 from arag.text.normalise import CELL_BOUNDARY
 
 _INNER_RANKS = {1, -2}
 _PLACE = 3.0  # points: lines that are nearer are at the same place of their pages
 _NEAR_HEADING = 1.8  # times the height of the type: a heading is nearer to its text, a running head farther off
-_LARGER = 1.15
 _MAX_VARIANTS = 0.05  # share of pages that may have another text at the place of a running line
+_LINE_PITCH = 1.5  # times the height of the type, between the lines of one head
 _MIN_RUN = 2  # pages of a chapter, on average
 
-_SECTION_NUMBER = re.compile(r"^\W*(?:chapter|part|kapitel|teil)?\s*(?:\d+(?:\.\d+)*|[IVXL]+)?[.:]?\s+", re.IGNORECASE)
 _NAME_ENDS = (":", "：")
 
 
@@ -41,7 +39,8 @@ def without_running_lines(pages: Sequence[Sequence[Line]], titles: Iterable[str]
     groups = _group_by_place(edges)
     for group in groups:
         found += _find_running(group, len(pages), headings)
-    left_out = _choose(found, pages)
+    found += _find_further_lines(found, edges)
+    left_out = _choose(found, pages, headings)
     without_numbers: dict[tuple[int, int], str] = {}
     for edge in found:
         if edge.has_number:
@@ -63,10 +62,14 @@ def without_running_lines(pages: Sequence[Sequence[Line]], titles: Iterable[str]
     return kept
 
 
-def _choose(found: list[Edge], pages: Sequence[Sequence[Line]]) -> dict[int, set[int]]:
+def _choose(
+    found: list[Edge],
+    pages: Sequence[Sequence[Line]],
+    headings: Mapping[str, float],
+) -> dict[int, set[int]]:
     """Return by page the positions of the lines to leave out: page numbers, and all but the first of equal lines.
 
-    The first is left out, too, where the page has it as a heading.
+    The first is left out, too, where it is a heading of the document.
     """
     running = {edge.beside(0): edge for edge in found}
     left_out: dict[int, set[int]] = defaultdict(set)
@@ -81,17 +84,17 @@ def _choose(found: list[Edge], pages: Sequence[Sequence[Line]]) -> dict[int, set
         if not edge.has_number and _belongs_to_text(edge, page, running):
             continue
         key = (edge.text, edge.has_number, edge.is_top)
-        is_repeated = key in seen or _repeats_heading(edge, page)
+        is_repeated = key in seen or repeats_heading(edge, headings) or _is_in_larger_type(edge, page)
         if edge.is_number or is_repeated:
             left_out[edge.page].add(edge.position)
         seen.add(key)
     return left_out
 
 
-def _repeats_heading(edge: Edge, page: Iterable[Line]) -> bool:
+def _is_in_larger_type(edge: Edge, page: Iterable[Line]) -> bool:
     """Return whether the page has the text of a head or a foot in larger type."""
     text = comparable(edge.text)
-    larger = [line for line in page if line.size > _LARGER * edge.line.size]
+    larger = [line for line in page if line.size > LARGER * edge.line.size]
     return any(comparable(line.text) == text for line in larger)
 
 
@@ -133,7 +136,7 @@ def _is_same_place(lower: Edge, edge: Edge) -> bool:
     return distance <= _PLACE
 
 
-def _find_running(edges: Sequence[Edge], pages: int, headings: Collection[str]) -> list[Edge]:
+def _find_running(edges: Sequence[Edge], pages: int, headings: Mapping[str, float]) -> list[Edge]:
     """Return the lines of one place that are heads or feet."""
     numbers: list[Edge] = []
     others: list[Edge] = []
@@ -143,7 +146,7 @@ def _find_running(edges: Sequence[Edge], pages: int, headings: Collection[str]) 
     if len(numbers) == 1:
         numbers = []  # such as the number of an equation, which may be that of its page
     if _is_one_text(others, pages) or _is_chapters(others, pages, headings):
-        return [*numbers, *_without_variants(others)]
+        return [*numbers, *_without_variants(others, headings)]
     sides: tuple[list[Edge], list[Edge]] = ([], [])
     for edge in others:
         sides[edge.page % 2].append(edge)
@@ -160,14 +163,14 @@ def _find_on_side(
     edges: Sequence[Edge],
     opposite: Iterable[Edge],
     pages: int,
-    headings: Collection[str],
+    headings: Mapping[str, float],
 ) -> list[Edge]:
     """Return the lines of one place that are heads or feet of the pages on the left or on the right."""
     opposite_texts = {edge.text for edge in opposite}
     is_opposite_one_text = len(opposite_texts) < 2
     is_one_text = is_opposite_one_text and _is_one_text(edges, pages)
     if is_one_text or _is_chapters(edges, pages, headings):
-        return _without_variants(edges)
+        return _without_variants(edges, headings)
     return []
 
 
@@ -185,16 +188,45 @@ def _is_one_text(edges: Sequence[Edge], pages: int) -> bool:
     return is_on_most_pages and variants <= max_variants
 
 
+def _find_further_lines(found: Sequence[Edge], edges: Iterable[Edge]) -> list[Edge]:
+    """Return the second lines of heads and feet: directly beside a first one, and the same wherever that is."""
+    places = {edge.beside(0): edge for edge in edges}
+    for edge in found:
+        places.pop(edge.beside(0), None)
+    firsts = Counter(edge.text for edge in found)
+    inner: dict[tuple[str, str], list[Edge]] = defaultdict(list)
+    for edge in found:
+        following = places.get(edge.inward)
+        if edge.text and following and _is_directly_beside(edge, following):
+            inner[edge.text, following.text].append(following)
+    further: list[Edge] = []
+    for (text, _), lines in inner.items():
+        if len(lines) == firsts[text] > 1:
+            further += lines
+    return further
+
+
+def _is_directly_beside(edge: Edge, following: Edge) -> bool:
+    distance = abs(edge.line.bottom - following.line.bottom)
+    height = edge.line.top - edge.line.bottom
+    return edge.line.size == following.line.size and distance < _LINE_PITCH * height
+
+
 def _count_texts(edges: Iterable[Edge]) -> Counter[str]:
     """Return how many lines have each text."""
     return Counter(edge.text for edge in edges)
 
 
-def _is_chapters(edges: Sequence[Edge], pages: int, headings: Collection[str]) -> bool:
+def _is_chapters(edges: Sequence[Edge], pages: int, headings: Mapping[str, float]) -> bool:
     """Return whether the text at a place changes with the chapter."""
     is_on_few_pages = 2 * len(edges) < pages
     if is_on_few_pages or len(edges) < MIN_PAGES:
         return False
+    with_number = 0
+    for edge in edges:
+        with_number += edge.has_number
+    if 2 * with_number > len(edges):
+        return True
     in_order = sorted(edges, key=lambda edge: edge.page)
     runs = 1
     for edge, following in pairwise(in_order):
@@ -204,36 +236,37 @@ def _is_chapters(edges: Sequence[Edge], pages: int, headings: Collection[str]) -
     has_short_runs = _MIN_RUN * runs > len(edges)
     if comes_again or has_short_runs:
         return False
-    with_number = 0
-    for edge in edges:
-        with_number += edge.has_number
-    if 2 * with_number > len(edges):
-        return True
     in_headings = 0
     for text in texts:
-        in_headings += comparable(text) in headings
+        in_headings += is_heading(text, headings)
     return 2 * in_headings >= len(texts)
 
 
-def _without_variants(edges: Sequence[Edge]) -> list[Edge]:
-    """Return the lines whose text is on several pages."""
+def _without_variants(edges: Sequence[Edge], headings: Mapping[str, float]) -> list[Edge]:
+    """Return the lines whose text is on several pages, or is a heading beside the page's number."""
     counts = _count_texts(edges)
-    return [edge for edge in edges if counts[edge.text] > 1]
+    found: list[Edge] = []
+    for edge in edges:
+        is_numbered_heading = edge.has_number and is_heading(edge.text, headings)
+        if is_numbered_heading or counts[edge.text] > 1:
+            found.append(edge)
+    return found
 
 
-def _headings(pages: Sequence[Sequence[Line]], titles: Iterable[str]) -> set[str]:
-    """Return the texts of lines in larger type than most, and the document's own entries."""
+def _headings(pages: Sequence[Sequence[Line]], titles: Iterable[str]) -> dict[str, float]:
+    """Return the texts of lines in larger type than most, with their sizes, and the document's own entries."""
     lines = list(chain.from_iterable(pages))
     sizes = Counter[float]()
     for line in lines:
         sizes[line.size] += len(line.text)
     body_size = max(sizes, key=lambda size: sizes[size], default=0.0)
-    headings = set(map(comparable, titles))
+    headings: dict[str, float] = {}
     for line in lines:
-        if line.size > _LARGER * body_size:
-            without_number = _SECTION_NUMBER.sub("", line.text)
-            headings.add(comparable(line.text))
-            headings.add(comparable(without_number))
+        if line.size > LARGER * body_size:
+            for name in names(line.text):
+                headings[name] = max(line.size, headings.get(name, 0.0))
+    for title in titles:
+        headings.update(dict.fromkeys(names(title), float("inf")))
     return headings
 
 
@@ -275,7 +308,7 @@ def _is_heading_of(line: Line, below: Line) -> bool:
     distance = line.bottom - below.bottom
     if distance >= _NEAR_HEADING * height:
         return False
-    if line.size >= _LARGER * below.size:
+    if line.size >= LARGER * below.size:
         return True
     is_in_other_font = line.font != below.font
     return is_in_other_font and line.size >= below.size

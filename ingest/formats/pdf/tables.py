@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 
 from arag.ingest.formats.pdf.cells import MAX_NAME, TableRow, align_cells, name_cells
+from arag.ingest.formats.pdf.contents import begins_contents, is_contents, is_contents_title, is_entry
 from arag.ingest.formats.pdf.pieces import STRAIGHT
 from arag.ingest.formats.pdf.rows import TIGHT, Extent, Row
 
@@ -21,8 +22,6 @@ _GOING_ON = 0.35  # of the lines of prose begin with a small letter, at least
 _PROSE_LINE = 20  # characters
 
 _NO_TABLE = range(0)
-# An entry of contents or of an index: leaders, and a page's number in a cell of its own.
-_ENTRY = re.compile(r"[^\t]*(?:(?:\. ?){4,}|(?:… ?){2,}|_{4,}|·{4,})\t(?:\d{1,4}|[ivxlc]+)")
 _REFERENCE = re.compile(r"\[[\w+-]{1,8}\]")
 _BULLET = re.compile(r"[•‣◦▪■●○►·*]")
 _MARKER = re.compile(r"[^\w\s]{1,3}|[(\[]?(?:\d{1,3}|[A-Za-z]|[ivxIVX]+)[.)\]:]{1,2}|\[[\w+-]{1,8}\]")
@@ -38,14 +37,27 @@ def find_tables(rows: Iterable[Row]) -> Iterator[TableRow]:
     Args:
         rows: What may be rows, in order.
     """
+    is_in_contents = False
     for group in _groups(rows):
-        table = _find_table(group)
-        above = group[: table.start]
-        inside = group[table.start : table.stop]
-        below = group[table.stop :]
-        yield from _lines(above)
-        yield from _table(inside)
-        yield from _lines(below)
+        is_below_head = _is_contents_head(group[0])
+        head = group[: int(is_below_head)]
+        entries = group[len(head) :]
+        is_in_contents |= is_below_head
+        if entries and is_contents(entries, is_in_contents=is_in_contents):
+            yield from _table(head)
+            yield from _entries(entries)
+            is_in_contents = True
+        else:
+            table = _find_table(group)
+            yield from _lines(group[: table.start])
+            yield from _table(group[table.start : table.stop])
+            yield from _lines(group[table.stop :])
+            is_in_contents = is_below_head or begins_contents(group[-1].texts[-1])
+
+
+def _entries(rows: Iterable[Row]) -> Iterator[TableRow]:
+    for row in rows:
+        yield TableRow(row, cells=[], is_entry=is_entry(row))
 
 
 def _lines(rows: Iterable[Row]) -> Iterator[TableRow]:
@@ -167,8 +179,6 @@ def _is_item(row: Row) -> bool:
 
 def _find_table(rows: Sequence[Row]) -> range:
     """Return the rows that are a table: rows of words before its figures are its header."""
-    if _is_contents(rows):
-        return _NO_TABLE
     if _is_table_of_words(rows):
         return range(len(rows))
     with_figure = _numbers_of_rows_with_figures(rows)
@@ -212,18 +222,9 @@ def _begins_in_columns(row: Row, columns: Sequence[Extent]) -> bool:
     return all(extent.begins_with_one_of(columns) for extent in row.extents)
 
 
-def _is_contents(rows: Sequence[Row]) -> bool:
-    """Return whether rows are contents or an index, which may have a title above its entries."""
-    entries_end = rows[-1].extents[0].right
-    for row in rows:
-        entry = "\t".join(row.texts)
-        if _ENTRY.fullmatch(entry):
-            continue
-        is_line = len(row.cells) == 1
-        is_title = is_line and row.extents[0].left < entries_end
-        if not is_title:
-            return False
-    return True
+def _is_contents_head(row: Row) -> bool:
+    """Return whether a row is the head of a page of contents, with the page's number."""
+    return len(row.cells) > 1 and any(map(is_contents_title, row.texts))
 
 
 def _is_spread_text(row: Row) -> bool:

@@ -8,18 +8,18 @@ from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from operator import attrgetter
 
-from arag.ingest.formats.headings import LARGER, Line, is_title, match_number
+from arag.ingest.formats.headings import LARGER, Line, is_cover, is_title, match_number
+from arag.ingest.formats.pdf.contents import CONTENTS
 from arag.text.normalise import collapse_whitespace
 
-# The name of a part, or the words of a stamp.
+_STAMP = re.compile(r"draft|(?:strictly )?confidential|entwurf|vertraulich", re.IGNORECASE)
+# The name of a part.
 _NO_TITLE = re.compile(
-    r"(?:table of )?contents|inhalt(?:sverzeichnis)?|sommaire|table des matières|índice|sumario|indice|inhoud"
-    r"|содержание|оглавление|目录|目錄|目次|차례|목차"
-    r"|(?:chapter|part|kapitel|teil|chapitre|capítulo|capitolo|глава|часть)\s+(?:\d+|[IVXLC]+|one|two|three)"
-    r"|draft|(?:strictly )?confidential|entwurf|vertraulich",
+    rf"{CONTENTS}"
+    r"|(?:chapter|part|kapitel|teil|chapitre|capítulo|capitolo|глава|часть)\s+(?:\d+|[IVXLC]+|one|two|three)",
     re.IGNORECASE,
 )
-_MAX_PITCH = 2  # times the size of the type, from a line of a title to its next one
+_MAX_PITCH = 2.2  # times the size of the type, from a line of a title to its next one
 _SIZE = attrgetter("size")
 _TEXT = attrgetter("text")
 
@@ -27,18 +27,20 @@ _TEXT = attrgetter("text")
 def find_title(pages: Sequence[Sequence[Line]]) -> str:
     """Return the title on the first page, or an empty string.
 
-    It is in one place, in larger type than most text. It is alone on a cover, or no other line is as large.
+    It is in one place, in larger type than most text. It is on a cover; or no other line is as large; or it is the
+    first line, and no other one has its size.
 
     Args:
         pages: The lines of each page.
     """
-    first = _printed([pages[0]])
+    first = [line for line in _printed([pages[0]]) if not _STAMP.fullmatch(line.text)]
     if not first:
         return ""
     size = max(map(_SIZE, first))
     lines = [line for line in first if line.size == size]
     title = _join(lines)
-    if not is_title(title) or match_number(title) or _NO_TITLE.fullmatch(title):
+    as_sentence = title[:1].upper() + title[1:]  # the name of a program may begin with a small letter
+    if not is_title(as_sentence) or match_number(title) or _NO_TITLE.fullmatch(title):
         return ""
     characters = Counter[float]()
     for line in _printed(pages):
@@ -46,11 +48,10 @@ def find_title(pages: Sequence[Sequence[Line]]) -> str:
     [(body_size, _)] = characters.most_common(1)
     if size < LARGER * body_size:
         return ""
-    is_cover = min(map(_SIZE, first)) > body_size
-    if not is_cover:
-        is_largest = size == max(characters)
+    if not is_cover([first, *pages[1:]], body_size):
+        is_outstanding = size == max(characters) or lines[0] is first[0]
         is_alone = characters[size] == sum(map(len, map(_TEXT, lines)))
-        if not is_largest or not is_alone:
+        if not is_outstanding or not is_alone:
             return ""
     return collapse_whitespace(title)
 
@@ -67,6 +68,8 @@ def _join(lines: Sequence[Line]) -> str:
     """Return the text of lines in one type if they are directly below each other, or an empty string."""
     for line, below in pairwise(lines):
         distance = line.top - below.top
-        if line.font != below.font or not 0 < distance < _MAX_PITCH * line.size:
+        is_near = 0 < distance < _MAX_PITCH * line.size
+        is_in_one_font = line.font == below.font or "" in {line.font, below.font}  # a line may have several
+        if not is_near or not is_in_one_font:
             return ""
     return "\n".join(map(_TEXT, lines))

@@ -18,6 +18,7 @@ _SPACES = r" \t\r\n\x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000"
 _WORD = re.compile(rf"[^{_SPACES}{HYPHEN}]+{HYPHEN}?|{HYPHEN}")
 _SMALLER = 0.87  # times the height of the type beside it: that of raised and lowered characters
 _SAME_HEIGHT = 0.05  # times the height: the boxes of one font differ by less
+_FAR_BELOW = 0.5  # times the height: how far a line is below the one above it where nothing else divides them
 _LOWER = 0.2  # times the height: what is so far below a word is in another line
 _MIN_WITH_RAISED = 3  # characters of a word that begins and ends in type of one size
 _NEAR = 0.5  # times the height: a wider gap is between two parts of a line
@@ -102,10 +103,15 @@ def _is_in(box: Box, word: Word) -> bool:
 
 
 def _is_below(line: list[Word], word: Word) -> bool:
-    """Return whether a word begins a line of its own, in columns whose lines are not at the same height."""
+    """Return whether a word begins a line of its own: in columns whose lines are not at the same height, or far below.
+
+    PDFium goes on in one line with a single character under a title.
+    """
     if not line:
         return False
     last = line[-1]
+    if last.bottom - word.top > _FAR_BELOW * word.height:
+        return True
     is_lower = last.bottom - word.bottom > _LOWER * word.height
     return is_lower and word.right < last.left
 

@@ -35,6 +35,10 @@ from arag.retrieval.storage.words.index import WordIndex
 from arag.text.visible import visible_line
 
 _MARGIN = 1.2  # the graph is asked for so many times the sentences that are wanted: it is not exact
+# A graph looks at as many sentences as it is asked for, and misses fewer the more these are. Of the 15 nearest among
+# 58,550 sentences of manuals in ten languages, it finds 90.0% if asked for 72 to 200, 98.7% for 400, 98.9% for 800,
+# 99.6% for 1,600, and 99.8% for 3,200, which takes twice as long.
+_LEAST_ASKED = 1_600
 _MORE = 4  # if too few are in a limited view, the graph is asked again for so many times as many
 _CHUNKS_COMPARED_AT_ONCE = 2_000  # more take more memory, fewer more queries
 _FLOAT16_BYTES = np.dtype(np.float16).itemsize
@@ -156,7 +160,7 @@ class FolderView(Database, View):
         if isinstance(sentences, SentenceMatrix):
             return sentences.nearest(vector, count, self._allowed)
         count = min(count, self.settings.sentences)
-        asked = math.ceil(count * self._asked_for_each)
+        asked = max(math.ceil(count * self._asked_for_each), _LEAST_ASKED)
         while 0 < asked <= max(2 * count, exact.MAX_PROPOSED):
             try:
                 places = sentences.nearest(vector, asked)
@@ -165,7 +169,7 @@ class FolderView(Database, View):
                 return self.nearest(vector, count)
             places = self._keep_allowed(places)
             if len(places) >= count:
-                return self._read_places(places).nearest(vector, count)
+                return self._read_places(places[: math.ceil(count * _MARGIN)]).nearest(vector, count)
             asked *= _MORE
         # Most of the nearest sentences are in chunks outside of this view.
         return self._compare_all(vector, count)

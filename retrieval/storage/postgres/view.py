@@ -31,7 +31,9 @@ _BITS_PER_ROW_ID = 32  # a mask with so many bits for each row id is about as lo
 # are about equally near: for so many times as many, and for some more.
 _MARGIN = 1.2
 _MORE = 10
-_SEARCH = 200  # `hnsw.ef_search`: more find more of the nearest sentences, and take longer
+# `hnsw.ef_search`: of the 15 nearest among 58,550 sentences of manuals in ten languages, 200 find 99.6%, and 400 all,
+# which takes 1.5 times as long.
+_SEARCH = 400
 _MAX_SEARCH = 1_000  # pgvector's limit for it
 # Without sorting, the planner can only use the graph; without hash joins, it looks up a few rows and reads no table.
 _GRAPH_SETTINGS = {

@@ -1,0 +1,73 @@
+"""XML with entities, such as `&product;` and `&mdash;`, which stand for texts."""
+
+from __future__ import annotations
+
+import re
+from html.entities import html5
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
+
+from lxml import etree
+
+from arag.ingest.formats.package import DamagedError
+
+_DECLARATION = re.compile(rb"(?:\xef\xbb\xbf)?\s*(?:<\?xml[^>]*>)?")
+_DOCTYPE = re.compile(
+    rb"<!DOCTYPE\s+[\w.:-]+\s*(?:(?:SYSTEM|PUBLIC\s*(?:\"[^\"]*\"|'[^']*'))\s*[\"'](?P<address>[^\"'<>%&]*)[\"'])?\s*"
+)
+_ENTITY = re.compile(r"&([A-Za-z_][\w.-]*);")
+_PREDEFINED = {"lt", "gt", "amp", "quot", "apos"}
+_ALL = "all"
+_DOCTYPE_OF_ALL = b'<!DOCTYPE all SYSTEM "all"'
+
+
+def parse_with_entities(path: Path) -> etree._Element:
+    """Parse XML with the entities that it, files beside it or web pages define; others stand for their names.
+
+    Nothing else is opened, neither on this machine nor elsewhere.
+
+    Raises:
+        DamagedError: It is not well-formed.
+    """
+    parser = etree.XMLParser(
+        load_dtd=True,
+        resolve_entities=True,
+        no_network=True,
+        remove_comments=True,
+        remove_pis=True,
+    )
+    data = path.read_bytes()
+    parser.resolvers.add(_Definitions(path, data))
+    start = _DECLARATION.match(data)
+    declared = _DOCTYPE.search(data)
+    head = start[0] if start else b""
+    rest = data[declared.end() :] if declared else b">" + data[len(head) :]
+    try:
+        return etree.fromstring(head + _DOCTYPE_OF_ALL + rest, parser)
+    except etree.XMLSyntaxError as error:
+        raise DamagedError(f"damaged: {error.msg}") from error
+
+
+class _Definitions(etree.Resolver):  # type: ignore[misc]
+    """Finds what entities stand for: the names of products, or characters."""
+
+    def __init__(self, path: Path, data: bytes) -> None:
+        super().__init__()
+        self._folder = path.parent
+        declared = _DOCTYPE.search(data)
+        address = declared["address"] if declared else None
+        lines: list[str] = []
+        if address is not None:
+            lines.append(f'<!ENTITY % own SYSTEM "{address.decode(errors="replace")}"> %own;')
+        for name in sorted(set(_ENTITY.findall(data.decode(errors="replace"))) - _PREDEFINED):
+            codes = [f"&#38;#{ord(character)};" for character in html5.get(f"{name};", name)]
+            lines.append(f'<!ENTITY {name} "{"".join(codes)}">')
+        self._all = "\n".join(lines)
+
+    def resolve(self, url: str, _: str, context: Any) -> Any:
+        if url == _ALL:
+            return self.resolve_string(self._all, context)
+        file = self._folder / unquote(url).rpartition("/")[2]
+        is_definitions = file.suffix in (".dtd", ".ent", ".mod") and file.is_file()
+        return self.resolve_string(file.read_bytes() if is_definitions else b"", context)

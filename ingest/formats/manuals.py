@@ -1,0 +1,196 @@
+"""Manuals in DocBook and help in Mallard: each is read like the web page that is made of it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from itertools import zip_longest
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from lxml import etree
+
+from arag.ingest.formats.content import Content
+from arag.ingest.formats.entities import parse_with_entities
+from arag.ingest.formats.html import html_content
+from arag.ingest.formats.package import attribute, local_name
+from arag.text.normalise import collapse_whitespace
+
+_Names: TypeAlias = "dict[Any, str]"  # of all elements, without namespaces
+
+_SECTIONS = frozenset(
+    "book part article chapter appendix preface section sect1 sect2 sect3 sect4 sect5 simplesect refentry reference "
+    "refsect1 refsect2 refsect3 refsection refsynopsisdiv glossary glossdiv bibliography bibliodiv qandaset qandadiv "
+    "set dedication colophon page".split()
+)
+_INFO = re.compile(r"\w*info")
+_LEFT_OUT = frozenset(
+    "titleabbrev indexterm index toc remark comment links credit revhistory colspec refmeta legalnotice imageobject "
+    "videoobject audioobject alt".split()
+)
+# The elements of web pages that look the same; what is not named is a part of a line.
+_ELEMENTS = {
+    **dict.fromkeys("para simpara p subtitle attribution".split(), "p"),
+    **dict.fromkeys("itemizedlist list simplelist calloutlist".split(), "ul"),
+    **dict.fromkeys("orderedlist procedure substeps steps".split(), "ol"),
+    **dict.fromkeys("listitem step item member callout".split(), "li"),
+    **dict.fromkeys("variablelist glosslist terms".split(), "dl"),
+    **dict.fromkeys("programlisting screen literallayout synopsis address".split(), "pre"),
+    **dict.fromkeys("table informaltable".split(), "table"),
+    **dict.fromkeys("tgroup tbody thead tfoot".split(), "tbody"),
+    **dict.fromkeys("row tr".split(), "tr"),
+    **dict.fromkeys("entry td".split(), "td"),
+    **dict.fromkeys(
+        "note tip warning important caution figure informalfigure example informalexample listing formalpara "
+        "mediaobject screenshot caption blockquote varlistentry glossentry sidebar abstract cmdsynopsis funcsynopsis "
+        "equation informalequation qandaentry question answer biblioentry bibliomixed when".split(),
+        "div",
+    ),
+    "refnamediv": "h1",
+    "glossdef": "dd",
+    "term": "dt",
+    "th": "th",
+    "superscript": "sup",
+    "subscript": "sub",
+}
+_IN = {("varlistentry", "listitem"): "dd", ("terms", "item"): "dd", ("glossentry", "glossterm"): "dt"}
+_SEPARATORS = {"keycombo": "+", "keyseq": "+", "menuchoice": " > ", "guiseq": " > ", "refnamediv": ", "}  # of parts
+_BEFORE = {"shortcut": " ", "refpurpose": " – "}  # in place of the separator
+_AROUND = {"quote": ("“", "”"), "footnote": (" (", ")"), "shortcut": ("(", ")")}
+_LINKS = {"link": ("href", "xref", "linkend"), "ulink": ("url",), "xref": ("linkend",)}
+_AROUND_LISTINGS = frozenset("listing page section item figure example note when".split())  # in Mallard
+_SPANS = ("rowspan", "colspan")
+_PARAGRAPHS = ("para", "simpara")
+_MAX_LEVEL = 6
+
+
+def read_manual(path: Path) -> Content:
+    """Read a manual, or a part of one, without what it says about its making.
+
+    Raises:
+        DamagedError: It is not well-formed.
+    """
+    root = parse_with_entities(path)
+    names: _Names = {}
+    for element in root.iter(etree.Element):
+        names[element] = local_name(element)
+    titles = _titles_by_id(names)
+    for element in list(names):
+        _mark_up(element, names, titles)
+    for element in names:
+        spans = {key: element.get(key) for key in _SPANS if element.get(key)}
+        element.attrib.clear()
+        element.attrib.update(spans)
+    page = etree.Element("html")
+    etree.SubElement(page, "body").append(root)
+    return html_content(etree.tostring(page, method="html", encoding="unicode"))
+
+
+def _titles_by_id(names: Mapping[etree._Element, str]) -> dict[str, str]:
+    titles: dict[str, str] = {}
+    for element, name in names.items():
+        if name == "title":
+            parent = element.getparent()
+            titles[attribute(parent, "id")] = collapse_whitespace("".join(element.itertext()))
+    return titles
+
+
+def _mark_up(element: etree._Element, names: _Names, titles: Mapping[str, str]) -> None:
+    """Make an element one of a web page; those around it are already."""
+    name = names[element]
+    if name in _LINKS and not "".join(element.itertext()).strip():
+        element.text = _link_text(element, _LINKS[name], titles)
+    if name in _SEPARATORS and len(element):
+        _join(element, names)
+    if name in _AROUND:
+        _put_around(element, *_AROUND[name], names)
+    if name == "entry":
+        _show_spans(element, names)
+    element.tag = _find_tag(element, names)
+
+
+def _find_tag(element: etree._Element, names: _Names) -> str:
+    name = names[element]
+    parent = names.get(element.getparent(), "")
+    if name in _LEFT_OUT:
+        return "template"  # which is not shown
+    if _INFO.fullmatch(name):
+        _move_title_before(element, names)
+        return "template"
+    if name == "title":
+        return _find_title_tag(element, parent, names)
+    if (parent, name) == ("terms", "item"):
+        _move_title_before(element, names)
+    if name == "code" and parent in _AROUND_LISTINGS:
+        return "pre"
+    is_head = name == "entry" and names.get(element.getparent().getparent()) == "thead"
+    tag = _IN.get((parent, name)) or _ELEMENTS.get(name, "span")
+    return "th" if is_head else tag
+
+
+def _find_title_tag(title: etree._Element, parent: str, names: _Names) -> str:
+    if parent in _SECTIONS:
+        around = [each for each in title.iterancestors() if names.get(each) in _SECTIONS]
+        return f"h{min(len(around), _MAX_LEVEL)}"
+    if parent == "terms":
+        return "dt"
+    return "caption" if parent in ("table", "informaltable") else "p"
+
+
+def _move_title_before(element: etree._Element, names: _Names) -> None:
+    """Put a term before its text, and a title before what is said about the making, which may hold a short one, too."""
+    is_term = names[element] == "item"
+    has_title = any(names.get(part) == "title" for part in element.itersiblings())
+    titles = [part for part in element if names.get(part) == "title"]
+    if titles and (is_term or not has_title):
+        element.addprevious(titles[0])
+
+
+def _link_text(link: etree._Element, keys: Iterable[str], titles: Mapping[str, str]) -> str:
+    """Return the title of what a link without words leads to, if it is in this file, or else its name."""
+    for key in keys:
+        target = attribute(link, key)
+        if target:
+            return titles.get(target, target)
+    return ""
+
+
+def _join(element: etree._Element, names: _Names) -> None:
+    """Put what a person sees between the parts of an element, and a shortcut after a menu's entries."""
+    separator = _SEPARATORS[names[element]]
+    parts = sorted(element, key=lambda part: names.get(part) == "shortcut")
+    element[:] = parts
+    text = (element.text or "").strip()
+    element.text = f"{text}{separator}" if text else ""
+    for part, after in zip_longest(parts, parts[1:]):
+        text = (part.tail or "").strip()
+        between = _BEFORE.get(names.get(after, ""), separator)
+        part.tail = f"{separator}{text}" if text else ""
+        part.tail += between if after is not None else ""
+
+
+def _put_around(element: etree._Element, before: str, after: str, names: _Names) -> None:
+    for part in element.iterdescendants():
+        if names.get(part) in _PARAGRAPHS:
+            names[part] = "phrase"  # a note goes on in the line
+    element.text = before + (element.text or "").lstrip()
+    if len(element):
+        element[-1].tail = (element[-1].tail or "").rstrip() + after
+    else:
+        element.text += after
+
+
+def _show_spans(entry: etree._Element, names: _Names) -> None:
+    """Say how many rows and columns a cell spans as web pages do."""
+    more_rows = entry.get("morerows", "0")
+    if more_rows.isdigit():
+        entry.set("rowspan", str(int(more_rows) + 1))
+    if entry.getnext() is None:
+        return
+    group = next(filter(lambda each: names.get(each) == "tgroup", entry.iterancestors()), ())
+    columns = [part.get("colname") for part in group if names.get(part) == "colspec"]
+    with suppress(ValueError):  # they have no names
+        first = columns.index(entry.get("namest", ""))
+        last = columns.index(entry.get("nameend", ""))
+        entry.set("colspan", str(last - first + 1))

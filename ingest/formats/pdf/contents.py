@@ -1,0 +1,100 @@
+"""Recognises contents and indexes of a PDF, whose rows are in columns as those of tables are."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from itertools import pairwise
+
+from arag.ingest.formats.pdf.rows import Row
+
+CONTENTS = (
+    "(?:table of )?contents|inhalt(?:sverzeichnis)?|sommaire|table des matières|índice(?: general)?|sumario|sumário"
+    "|conteúdo|indice|inhoud|содержание|оглавление|目录|目錄|目次|차례|목차"
+)
+_TITLE = re.compile(CONTENTS, re.IGNORECASE)
+
+_LEADERS = r"(?:(?:\. ?){4,}|(?:… ?){2,}|_{4,}|·{4,})"
+_SECTION = r"(?:[^\W\d]+ )?(?:\d{1,3}|[A-Z]|[IVXLC]+)(?:\.\d{1,3})*\.?(?: ?[章节節장절])?"
+_PAGE = r"(?:\d{1,4}|[ivxlc]+)"
+_PAGES = rf"{_PAGE}(?:(?:, |[-–]){_PAGE})*"
+# A number, a title, leaders and pages, each in a cell of its own or not.
+_ENTRY = re.compile(rf"(?:{_SECTION}\t)?[^\t]*?(?:\t?(?P<leaders>{_LEADERS}))?[\t ](?P<pages>{_PAGES})")
+_NUMBERED = re.compile(rf"(?:{_SECTION}[\t ])\S.*")
+_SUBSECTION = re.compile(r"(?:\d{1,3}|[A-Z])\.\d")
+_MOSTLY = 0.75  # of the rows are entries; a long title has further lines
+_MIN_ENTRIES = 3  # without leaders
+
+
+def is_contents_title(text: str) -> bool:
+    """Return whether a line is the title of contents."""
+    return _TITLE.fullmatch(text) is not None
+
+
+def begins_contents(text: str) -> bool:
+    """Return whether a line is the title of contents, or an entry with leaders: the next lines are entries, too."""
+    entry = _ENTRY.fullmatch(text)
+    has_leaders = entry is not None and entry["leaders"] is not None
+    return has_leaders or is_contents_title(text)
+
+
+def is_contents(rows: Sequence[Row], *, is_in_contents: bool) -> bool:
+    """Return whether rows are contents or an index, which may have titles of parts between the entries.
+
+    Most entries have leaders, or their pages follow each other, and the rows are below the title of contents, some have
+    leaders, or they have the numbers of sections and of their parts.
+
+    Args:
+        rows: The rows.
+        is_in_contents: Whether the line above them is the title of contents, or an entry.
+    """
+    entries = list(filter(None, map(_match_entry, rows)))
+    entries_end = rows[-1].extents[0].right
+    titles = [row for row in rows if _is_title_of_part(row, entries_end)]
+    others = len(rows) - len(entries) - len(titles)
+    if len(entries) < max(1, _MOSTLY * (len(entries) + others)):
+        return False
+    with_leaders = sum(entry["leaders"] is not None for entry in entries)
+    if 2 * with_leaders > len(entries):
+        return True
+    if others or not _are_in_order(entries):
+        return False
+    first = [piece.text for piece in rows[0].above[-1:]]
+    first.append(rows[0].texts[0])
+    if is_in_contents or any(map(begins_contents, first)):
+        return True
+    has_sections = with_leaders > 0 or _are_sections(entries)
+    return has_sections and len(entries) >= _MIN_ENTRIES
+
+
+def _is_title_of_part(row: Row, entries_end: float) -> bool:
+    is_line = len(row.cells) == 1 and not is_entry(row)
+    return is_line and row.extents[0].left < entries_end
+
+
+def is_entry(row: Row) -> bool:
+    """Return whether a row of contents is an entry, and not the title of a part."""
+    return _match_entry(row) is not None
+
+
+def _match_entry(row: Row) -> re.Match[str] | None:
+    return _ENTRY.fullmatch("\t".join(row.texts))
+
+
+def _are_in_order(entries: Sequence[re.Match[str]]) -> bool:
+    """Return whether each entry has one page, and none is before that of the entry above it."""
+    pages = [entry["pages"] for entry in entries]
+    numbers = [int(page) for page in pages if page.isdecimal()]
+    if len(numbers) < len(pages):
+        return False
+    return all(number <= following for number, following in pairwise(numbers))
+
+
+def _are_sections(entries: Sequence[re.Match[str]]) -> bool:
+    """Return whether all entries have numbers, and some are those of parts of a section."""
+    subsections = 0
+    for entry in entries:
+        if _NUMBERED.fullmatch(entry[0]) is None:
+            return False
+        subsections += _SUBSECTION.match(entry[0]) is not None
+    return subsections > 0

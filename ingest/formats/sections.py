@@ -1,0 +1,92 @@
+"""Titles of plain texts that are marked as in AsciiDoc, or underlined with other signs than in Markdown."""
+
+from __future__ import annotations
+
+import re
+
+from arag.ingest.formats.restructured import find_title
+from arag.ingest.outline import escape_marks
+
+_MARKED = re.compile(r"(={1,6})[ \t]+(\S.{0,100}?)(?:[ \t]+\1)?[ \t]*$")  # the second marks close a title
+_ATTRIBUTES = re.compile(r"\[.*\]\s*$")  # such as [[name]], above a title of AsciiDoc
+_ANCHOR = re.compile(r"\[\[[^\]\n]*\]\]$")
+_NO_TITLE = re.compile(r"[*+-] |\[.*\]$")  # an item, and the name of a block
+_DELIMITER = re.compile(r"([-=.*_+])\1{3,}$")  # above and below a block of AsciiDoc, such as code
+_UNDERLINES = "=-~^*+#\"'"
+_AS_MARKDOWN = ("under =", "under -")  # which need no marks
+_MAX_DIFFERENCE = 2  # characters between the lengths of a title and its underline; more below the last line of a block
+_MIN_TITLES = 2  # a text with one such line may show a drawing or what a program prints
+_MAX_LEVEL = 6
+_INDENTATION = "    "  # of a line that is shown as it is
+
+
+def mark_sections(text: str) -> tuple[str, bool]:
+    """Return a plain text and whether its titles are marked, as they are if some are not underlined as in Markdown.
+
+    The order of the underlines gives the levels, and so do the signs of AsciiDoc. Other lines that would be headings in
+    Markdown are indented, and so is the end of a block of code, which is no underline.
+    """
+    lines = text.split("\n")
+    in_block = _indent_blocks(lines)
+    marked: list[str] = []
+    styles: list[str] = []
+    others = 0
+    number = 0
+    is_apart = True
+    while number < len(lines):
+        line = lines[number]
+        may_be_title = is_apart and number not in in_block and not _NO_TITLE.match(line)
+        title = _MARKED.match(line) if may_be_title else None
+        underlined = find_title(lines[number : number + 2]) if may_be_title else None
+        if title:
+            level = len(title[1])
+            marked.append(f"{'#' * level} {_without_anchor(title[2])}")
+            styles = styles or ["under ="]
+            others += 1
+            number += 1
+        elif underlined and underlined.style[-1] in _UNDERLINES:
+            if underlined.style not in styles:
+                styles.append(underlined.style)
+            others += underlined.style not in _AS_MARKDOWN
+            level = min(styles.index(underlined.style) + 1, _MAX_LEVEL)
+            marked.append(f"{'#' * level} {_without_anchor(underlined.text)}")
+            number += underlined.lines
+        else:
+            marked.append(escape_marks(line))
+            number += 1
+        is_apart = not line.strip() or _ATTRIBUTES.match(line) is not None
+    if others >= _MIN_TITLES:
+        return "\n".join(marked), True
+    return escape_marks("\n".join(lines)), False
+
+
+def _indent_blocks(lines: list[str]) -> set[int]:
+    """Indent the last line of each block between two equal ones, and return the numbers of all lines in blocks."""
+    last_places = {line: number for number, line in enumerate(lines) if _DELIMITER.match(line)}
+    inside: set[int] = set()
+    first = -1  # the line that begins the block
+    for number, line in enumerate(lines):
+        is_inside = first >= 0
+        if is_inside:
+            inside.add(number)
+        if line not in last_places:
+            continue
+        if is_inside:
+            if line == lines[first].lstrip():
+                is_title = number == first + 2
+                lines[number] = line if is_title else f"{_INDENTATION}{line}"
+                first = -1
+            continue
+        before = lines[number - 1].strip() if number else ""
+        is_below_name = _ATTRIBUTES.match(before) is not None  # such as [NOTE]
+        if is_below_name:
+            lines[number] = f"{_INDENTATION}{line}"
+        is_underline = before and abs(len(before) - len(line)) <= _MAX_DIFFERENCE and not is_below_name
+        has_end = last_places[line] > number
+        if has_end and not is_underline and lines[number + 1].strip():
+            first = number
+    return inside
+
+
+def _without_anchor(title: str) -> str:
+    return _ANCHOR.sub("", title)

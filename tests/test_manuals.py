@@ -1,0 +1,99 @@
+"""Manuals in DocBook and help in Mallard are read as a person sees them, without what they say about their making."""
+
+from __future__ import annotations
+
+import pytest
+
+from arag.ingest.formats import Readers
+
+MALLARD = """<page xmlns="http://projectmallard.org/1.0/" id="keys">
+<info><title type="link">Short</title><credit><name>Ann Lee</name></credit><desc>Lights.</desc></info>
+<title>Lamps</title><p>Press <keyseq><key>Ctrl</key><key>L</key></keyseq>.</p>{}</page>"""
+DOCBOOK = (
+    """<chapter><chapterinfo><title>Lamps</title><author><surname>Lee</surname></author></chapterinfo>{}</chapter>"""
+)
+
+
+@pytest.mark.parametrize(
+    ("part", "text"),
+    [
+        ("<section><title>Oil</title><p>Fill it.</p></section>", "## Oil\n\nFill it."),
+        ("<steps><item><p>Open <gui>it</gui>.</p></item><item><p>Wait.</p></item></steps>", "- Open it.\n- Wait."),
+        ("<terms><item><title>Wick</title><p>It burns.</p></item></terms>", "Wick: It burns."),
+        ("<note><title>Care</title><p>It is hot.</p></note>", "Care\n\nIt is hot."),
+        ("<screen>a\n  b</screen>", "a\n  b"),
+        ("<p>See <link xref='oil'/>.</p>", "See oil."),
+        (
+            "<table><tr><th><p>Oil</p></th><th><p>Price</p></th></tr><tr><td><p>A</p></td><td><p>2</p></td></tr></table>",
+            "Oil | Price\nOil: A | Price: 2",
+        ),
+    ],
+)
+def test_help_in_mallard(read, part, text):
+    content = read("keys.page", MALLARD.format(part))
+    assert content.title == "Lamps"
+    assert content.text == f"# Lamps\n\nPress Ctrl+L.\n\n{text}"
+
+
+@pytest.mark.parametrize(
+    ("part", "text"),
+    [
+        ("<sect1 id='a'><title>Oil</title><para>See <xref linkend='a'/>.</para></sect1>", "## Oil\n\nSee Oil."),
+        (
+            "<para>It<indexterm><primary>x</primary></indexterm> burns<footnote><para>Hot.</para></footnote>.</para>",
+            "It burns (Hot.).",
+        ),
+        (
+            (
+                "<para><menuchoice><shortcut><keycombo><keycap>Ctrl</keycap><keycap>Q</keycap></keycombo></shortcut>"
+                "<guimenu>File</guimenu><guimenuitem>Quit</guimenuitem></menuchoice></para>"
+            ),
+            "File > Quit (Ctrl+Q)",
+        ),
+        (
+            (
+                "<variablelist><varlistentry><term>Wick</term>"
+                "<listitem><para>It burns.</para></listitem></varlistentry></variablelist>"
+            ),
+            "Wick: It burns.",
+        ),
+        (
+            (
+                "<table><title>Oils</title><tgroup cols='2'>"
+                "<thead><row><entry>Oil</entry><entry>Price</entry></row></thead>"
+                "<tbody><row><entry morerows='1'>A</entry><entry>2</entry></row><row><entry>3</entry></row></tbody>"
+                "</tgroup></table>"
+            ),
+            "Oils\nOil | Price\nOil: A | Price: 2\nOil: A | Price: 3",
+        ),
+        ("<para>A &mdash; &lt;b&gt; &unknown;</para>", "A — <b> unknown"),
+    ],
+)
+def test_manuals_in_docbook(read, part, text):
+    content = read("a.docbook", DOCBOOK.format(part))
+    assert content.title == "Lamps"
+    assert content.text == f"# Lamps\n\n{text}"
+
+
+def test_entities_are_found_only_in_definitions_beside_the_file(tmp_path):
+    (tmp_path / "names.dtd").write_text('<!ENTITY app "<application>Lampyr</application>">')
+    (tmp_path / "secret.txt").write_text("Secret")
+    (tmp_path / "a.xml").write_text(
+        '<!DOCTYPE article SYSTEM "https://example.org/names.dtd" [<!ENTITY s SYSTEM "secret.txt">]>'
+        "<article><title>&app;</title><para>It burns. &s;</para></article>"
+    )
+    with Readers() as readers:
+        content = readers.read(tmp_path / "a.xml")
+    assert (content.title, content.text) == ("Lampyr", "# Lampyr\n\nIt burns.")
+
+
+def test_other_files_with_such_extensions_have_no_reader(tmp_path):
+    (tmp_path / "map.xml").write_text("<map><title>Lamps</title></map>")
+    (tmp_path / "book.xml").write_text("<book><title>Lamps</title><price>2</price></book>")
+    (tmp_path / "wiki.page").write_text("# Lamps\n")
+    (tmp_path / "a.xml").write_text("<?xml version='1.0'?><!-- <map> --><article><para>It burns.</para></article>")
+    with Readers() as readers:
+        known = [path.name for path in sorted(tmp_path.iterdir()) if readers.knows(path)]
+    assert known == ["a.xml"]
+    with Readers({".xml": ".txt"}) as readers:
+        assert readers.read(tmp_path / "map.xml").text.startswith("<map>")

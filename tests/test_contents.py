@@ -10,6 +10,7 @@ from reportlab.pdfgen.canvas import Canvas
 
 from arag.ingest.pipeline import ingest
 from arag.retrieval.tools.sets import make_tools
+from arag.text.contents import find_lists
 from fakes import HashEmbeddings, write_corpus
 
 CHAPTERS = ["Introduction", "The ropewalk", "Lantern oil", "Winter stores", "Tides and tolls", "Pilots", "Wrecks"]
@@ -261,3 +262,13 @@ def test_a_short_list_in_a_text_is_found_as_before(make_index, text):
     (hit,) = index.semantic_search("lantern oil", titles_first=True).hits
     nearest = max(hit.similarities, key=hit.similarities.__getitem__)
     assert "antern oil" in hit.chunk.sentence_text(nearest)
+
+
+def test_contents_that_begin_or_end_with_a_part_of_a_book_are_found_beside_its_text():
+    notice = "# Harbour rules\n\nThis is the third edition of the rules, which the harbour board has made.\n\n"
+    entries = "\n".join(f"- {n // 3 + 1}.{n}. {name}" for n, name in enumerate(CHAPTERS, 1))
+    text = "\n\n# 1. Introduction\n\nThe rules hold for all of the ships that lie in the harbour."
+    for part in (notice + entries, entries + text, f"of the board\n{entries}{text}"):
+        (found,) = find_lists(part)
+        assert entries in part[found.start : found.stop]
+    assert find_lists(f"{notice}{entries}\n\nAll of it is said to be in force until the summer.") == ()

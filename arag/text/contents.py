@@ -140,7 +140,7 @@ def _split_runs(text: str) -> list[range]:
     has_sections = False  # or a heading that says what the run is
     offset = 0
     for line in text.split("\n"):
-        words_of_line = collapse_whitespace(line)
+        words_of_line = _LIST_MARK.sub("", collapse_whitespace(line))
         if words_of_line.startswith("#") or _is_heading_of_contents(words_of_line):
             starts.append(offset)
             has_sections = True
@@ -159,12 +159,15 @@ def _is_list_in_text(part: _Part, run: range) -> bool:
     """Return whether some lines of a part are contents.
 
     Between other text, a list of short lines may say something. So a heading must say that it is contents, or leaders
-    must show it, or one of its lines must be a heading below it. A very short list needs both headings.
+    must show it, or one of its lines must be a heading below it. A very short list needs both headings. Where a part
+    begins or ends with the names of sections, the contents may go on in the part before or after it.
     """
     page = _read_page(part, run)
     if _is_list(page):
+        is_at_start = not part.text[: run.start].strip()
         is_at_end = not part.text[run.stop :].strip()
-        if page.is_named or _has_dots(page) or (is_at_end and _names_section(page.lines[0])):
+        may_go_on = is_at_start or is_at_end
+        if page.is_named or _has_dots(page) or (may_go_on and any(map(_names_section, page.lines[:2]))):
             return True
     elif not page.is_named or not _is_list(replace(page, least=_MIN_NAMED)):
         return False

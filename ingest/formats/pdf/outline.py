@@ -67,14 +67,14 @@ class Outline:
 
     Attributes:
         pages: The lines of each page, with the levels of those that are headings.
-        unfound: By page, the entries that are no lines of it.
+        unfound: By page, the entries whose titles it lacks.
     """
 
     pages: list[list[Line]]
     unfound: dict[int, list[Line]]
 
     def complete(self, pages: Iterable[list[Line]]) -> list[list[Line]]:
-        """Return pages with the entries that are no lines of them: each ends the section above the place it points to.
+        """Return pages with the entries whose titles they lack: each ends the section above the place it points to.
 
         Args:
             pages: The lines of each page; some may have been left out or joined.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -14,6 +14,7 @@ _MAX_TITLE = 300  # characters
 _MIN_SECTIONS = 3  # that a table of contents must name
 _MIN_COUNTED = 6  # sections that follow each other, if there is no such table
 _MIN_ENTRIES = 2  # lines of a table of contents
+_MAX_ENTRIES = 50  # with one number: each is compared with each title
 _MIN_NAME = 3  # letters by which a title is found there
 
 _PARAGRAPH = re.compile(r"(?:^[^\n]*\S[^\n]*(?:\n|\Z))+", re.MULTILINE)
@@ -54,14 +55,19 @@ def find_sections(text: str) -> dict[int, int]:
     entries: dict[tuple[str, ...], list[str]] = defaultdict(list)
     for paragraph in _PARAGRAPH.finditer(text):
         listed = list(_entries_of(paragraph[0]))
-        if len(listed) >= _MIN_ENTRIES:
-            for number, name in listed:
-                entries[number].append(name)
-            continue
         title = _title_of(paragraph)
-        if title:
+        if title and len(listed) < _MIN_ENTRIES:
             titles.append(title)
-    named = [title for title in titles if _is_named(title, entries[title.number])]
+            continue
+        for number, name in listed:
+            if len(entries[number]) < _MAX_ENTRIES:
+                entries[number].append(name)
+    times = Counter((title.number, title.name) for title in titles)
+    named: list[_Title] = []
+    for title in titles:
+        is_repeated = times[title.number, title.name] > 1  # an entry of contents may stand by itself
+        if is_repeated or _is_named(title, entries[title.number]):
+            named.append(title)
     if len(named) >= _MIN_SECTIONS:
         last = {(title.number, title.name): title for title in named}  # a chapter may begin with its own contents
         sections = _with_lower(titles, list(last.values()))

@@ -105,12 +105,13 @@ def split_sentences(
         is_numbered = is_next or _is_numbered_title(text, before, block, following)
         is_above = _is_above_paragraph(text, block, following)
         is_in_sentence = headings_apart and _is_unfinished(text, before)
-        above, before = before, block
+        may_be_section = has_unsure_sections and _may_be_section(text, before, block, following, outline)
+        before = block
         may_be_title = may_be_heading and (is_numbered or is_above) and not is_in_sentence
         has_other_number = sections and _SECTION_NUMBER.match(line)
         is_plain_heading = may_be_title and not has_other_number and outline.is_plain_heading(line)
         is_heading = is_section or is_plain_heading
-        if has_unsure_sections and not is_heading and _may_be_section(text, above, block, following, outline):
+        if may_be_section and not is_heading:
             outline.leave_section(line)
         if is_heading:
             level = BARE

@@ -79,16 +79,17 @@ class Outline:
         """The current headings, outermost first."""
         return HEADING_BOUNDARY.join(name for _, name in self._headings)
 
-    def enter(self, level: int, line: str) -> str:
+    def enter(self, level: int, line: str, *, is_certain: bool = False) -> str:
         """Enter a heading and return the path of the headings above it.
 
         Args:
             level: A level of Markdown, 1 to 6, or `BARE`. A `BARE` line that does not look like a heading is ignored.
             line: The heading's line.
+            is_certain: Whether it is one, whatever it looks like.
         """
         name = _name_of(line)
         is_bare = level == BARE
-        if is_bare and not self.is_plain_heading(name):
+        if is_bare and not is_certain and not self.is_plain_heading(name):
             return self.path
         if is_bare:
             self._count_on(name)
@@ -132,6 +133,11 @@ class Outline:
         is_first_below = parents == self._number and last == 1
         before = self._number[: len(number)]
         return is_first_below or before == [*parents, last - 1]
+
+    def leave_section(self, line: str) -> None:
+        """Leave the plain headings above a line that may be the title of the next section, which then has no name."""
+        self._count_on(_name_of(line))
+        self._headings = [heading for heading in self._headings if heading[0] < BARE]
 
     def is_plain_heading(self, line: str) -> bool:
         """Return whether a line by itself is certainly a heading. One with a mark is a remark or a command."""
@@ -194,8 +200,8 @@ class Outline:
 
 
 def has_marked_headings(text: str) -> bool:
-    """Return whether a text has headings as in Markdown."""
-    return any(map(HEADING_LINE.match, text.splitlines()))
+    """Return whether a text has headings as in Markdown. Rows of tables are none."""
+    return any(HEADING_LINE.match(line) and CELL_BOUNDARY not in line for line in text.splitlines())
 
 
 def _says_something(name: str) -> bool:

@@ -9,6 +9,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from arag.ingest.boundaries import CLOSERS, ENDS, LEADERS, LIST_ITEM, PAGE, split_paragraph
+from arag.ingest.numbering import find_sections
 from arag.ingest.outline import (
     BARE,
     DATE,
@@ -16,6 +17,7 @@ from arag.ingest.outline import (
     HEADING_LINE,
     MAX_HEADING,
     Outline,
+    has_marked_headings,
     is_heading_line,
     underlined_level,
 )
@@ -29,10 +31,13 @@ _RULE = re.compile(r"[\s=\-*_~#|:+]{3,}$")
 _COMMENT = re.compile(r"Comment(?: by [^\n]{1,100}?)?: ")  # as readers show one, below what it is about
 _NUMBERED_LINE = re.compile(rf"\d{{1,2}}\.\s+[^\n]{{1,{MAX_HEADING}}}[^\n{re.escape(ENDS)}:;,]")
 _ENTRY_END = re.compile(rf"{LEADERS}\s*{PAGE}$")  # of contents or an index
+_SECTION_NUMBER = re.compile(r"\d{1,2}(?:\.\d{1,2})*\.?\s")
 _SECTION_LINE = re.compile(r"(?:\d{1,2}|[A-Z])\.\d")
 # What is below a heading: most of a sentence, or its end. Lines of an address are shorter, or names alone.
 _TEXT_BELOW = re.compile(rf"(?![^\W\d_]+: )(?:(?=.{{32}})(?:.*?\s[^\W\d_A-Z]){{2}}.*|.*[{re.escape(ENDS)}:;])")
 _NO_TEXT_BELOW = re.compile(rf"\s*(?:{DATE}\s*$|\Z)", re.MULTILINE)  # a paragraph
+_SECTION_NAME = re.compile(r"\d{1,2}(?:\.\d{1,2})*\.?\s+[^a-zß-öø-ÿ\d][^\d]*[^\d.:;,]$")  # no sentence, or a question
+_MAX_SECTION_LINE = 200  # characters
 _UNFINISHED = re.compile(r"[^\W\d_]{2}[.!?]\s+[A-Z][^.!?:;]*[^\W\d_],?\Z")
 _ENTRY_CHARACTERS = 40  # at the end of a line that are looked at, as a line of dots may have any length
 _BLANK_LINE = re.compile(r"\n[^\S\n]*\n")
@@ -88,17 +93,27 @@ def split_sentences(
     outline = Outline(title)
     end_of_text = _Block(len(text), len(text), embedded=False)
     before = _Block(0, 0)
+    may_be_numbered = guess_headings and headings_apart and not has_marked_headings(text)
+    sections = find_sections(text) if may_be_numbered else {}
+    has_unsure_sections = may_be_numbered and not sections
     for block, following in pairwise([*_blocks(text, title), end_of_text]):
         line = text[block.start : block.end]
         level = block.level
+        is_section = sections.get(block.start) == block.end
         may_be_heading = guess_headings and not _is_of_comment(text, block, following)
         is_next = outline.goes_on(line) and _is_section_title(text, before, block, following)
         is_numbered = is_next or _is_numbered_title(text, before, block, following)
         is_above = _is_above_paragraph(text, block, following)
         is_in_sentence = headings_apart and _is_unfinished(text, before)
+        may_be_section = has_unsure_sections and _may_be_section(text, before, block, following, outline)
         before = block
         may_be_title = may_be_heading and (is_numbered or is_above) and not is_in_sentence
-        if may_be_title and outline.is_plain_heading(line):
+        has_other_number = sections and _SECTION_NUMBER.match(line)
+        is_plain_heading = may_be_title and not has_other_number and outline.is_plain_heading(line)
+        is_heading = is_section or is_plain_heading
+        if may_be_section and not is_heading:
+            outline.leave_section(line)
+        if is_heading:
             level = BARE
         elif may_be_title and is_above:
             if not outline.repeats(line):  # such as a date or a name
@@ -112,7 +127,7 @@ def split_sentences(
                 continue
             level = BARE
         if level or not block.embedded:
-            parents = outline.enter(level, line) if level else outline.path
+            parents = outline.enter(level, line, is_certain=is_section) if level else outline.path
             sentence = Sentence(
                 start=block.start,
                 end=block.end,
@@ -130,7 +145,7 @@ def split_sentences(
                 text,
                 block,
                 outline,
-                guess_headings=may_be_heading,
+                guess_headings=may_be_heading and not sections,
                 headings_apart=headings_apart,
             )
     return sentences
@@ -320,6 +335,15 @@ def _is_section_title(text: str, before: _Block, block: _Block, following: _Bloc
     if is_above_section or not following.embedded:
         return False
     return _is_between_blanks(text, before, block, following)
+
+
+def _may_be_section(text: str, before: _Block, block: _Block, following: _Block, outline: Outline) -> bool:
+    """Return whether a block with the next number may be a title: it has a capital, and does not end as a sentence."""
+    line = text[block.start : block.end]
+    if len(line) > _MAX_SECTION_LINE or not _SECTION_NAME.match(line) or not outline.goes_on(line):
+        return False
+    is_above_section = _SECTION_NUMBER.match(text, following.start)
+    return not is_above_section and _is_between_blanks(text, before, block, following)
 
 
 def _is_between_blanks(text: str, before: _Block, block: _Block, following: _Block) -> bool:

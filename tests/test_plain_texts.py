@@ -571,3 +571,44 @@ def test_copies_of_sources_beside_pages_are_read_as_these(read):
     content = read("a.rst.txt", ".. _lamps:\n\nLamps\n*****\n\nText of it.\n\nOil\n~~~\n\nSix marks.\n")
     assert content.title == "Lamps"
     assert headings(content.text, content.title)["Six marks."] == "Oil"
+
+
+CONTENTS = (
+    "Orra Mill\n\n\nContents\n\n1. Grain\n    1.1. What is ground here?\n"
+    "    1.2. Which grains are not ground by the mill\n    at all?\n    1.3. rye\n2. The wheel, and who may turn it\n\n"
+    "{chapter} 1. Grain\n\nContents\n\n1.1. What is ground here?\n\nOats are.\n\nNot here\n\nHemp is not.\n\n"
+    "1.2. Which grains are not ground by the mill\nat all?\n\nStones are not.\n\n1. Bring a sack.\n\n2. Fill it\n\n"
+    "Wait for it.\n\n1.3. rye\n\nIt is late.\n\n1.3.1. Old rye\n\nIt is dear.\n\n"
+    "{chapter} 2. The wheel, and who may turn it\n\nAnn may.\n"
+)
+
+
+@pytest.mark.parametrize("chapter", ["Chapter", "Hoofdstuk", "Глава"])
+def test_all_sections_that_the_contents_name_are_headings(read, chapter):
+    found = headings(read("a.txt", CONTENTS.format(chapter=chapter)).text, headings_apart=True)
+    assert found["Oats are."] == "1.1. What is ground here?"
+    assert found["Stones are not."].startswith("1.2. Which grains are not ground by the mill at all?")
+    assert found["Wait for it."] == found["Stones are not."]
+    assert found["It is late."] == "1.3. rye"
+    assert found["It is dear."] == "1.3.1. Old rye"
+    assert found["Ann may."] == f"{chapter} 2. The wheel, and who may turn it"
+
+
+@pytest.mark.parametrize("last", ["2.3. Who may turn the wheel of the mill after dark", "第3章风车"])
+def test_many_sections_that_follow_each_other_are_headings(read, last):
+    names = ["Oats and who grinds the rest of them", "Rye is late", "Hemp", "Wheels", "Ponds", "Sluices"]
+    numbers = ["1.1", "1.2", "1.3", "1.3.1", "2.1", "2.2"]
+    sections = [f"{number} {name}\n\nText of {name}.\n\n" for number, name in zip(numbers, names, strict=True)]
+    found = headings(read("a.txt", f"Mill\n\n\n{''.join(sections)}{last}\n\nAnn may.\n").text, headings_apart=True)
+    assert found["Text of Rye is late."] == "1.2 Rye is late"
+    assert found["Text of Ponds."] == "2.1 Ponds"
+    assert found["Ann may."] == last
+
+
+def test_a_heading_ends_above_what_may_be_the_next_section(read):
+    text = (
+        "4.1 Rye\n\nRye is ground on Mondays.\n\n4.2 Der Hafer, den wir nicht selbst mahlen\n\nDer Hafer kommt spät.\n"
+    )
+    found = headings(read("a.txt", f"Mill\n\n\n{text}").text, headings_apart=True)
+    assert found["Rye is ground on Mondays."] == "4.1 Rye"
+    assert found["Der Hafer kommt spät."] == ""

@@ -24,7 +24,7 @@ def mark_sections(text: str) -> tuple[str, bool]:
     """Return a plain text and whether its titles are marked, as they are if some are not underlined as in Markdown.
 
     The order of the underlines gives the levels, and so do the signs of AsciiDoc. Other lines that would be headings in
-    Markdown are indented, and so is the end of a block of code, which is no underline.
+    Markdown are indented, and so is the end of a block of code, which is not an underline.
     """
     lines = text.split("\n")
     in_block = _indent_blocks(lines)

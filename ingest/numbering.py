@@ -1,0 +1,159 @@
+"""Finds the sections of a plain text by their numbers: by its table of contents, or where all numbers follow on."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from arag.ingest.boundaries import CLOSERS, LEADERS
+
+_MAX_LINES = 4  # of a title
+_MAX_TITLE = 300  # characters
+_MIN_SECTIONS = 3  # that a table of contents must name
+_MIN_COUNTED = 6  # sections that follow each other, if there is no such table
+_MIN_ENTRIES = 2  # lines of a table of contents
+_MAX_ENTRIES = 50  # with one number: each is compared with each title
+_MIN_NAME = 3  # letters by which a title is found there
+
+_PARAGRAPH = re.compile(r"(?:^[^\n]*\S[^\n]*(?:\n|\Z))+", re.MULTILINE)
+_PARTS = r"\d{1,2}(?:\.\d{1,2})*"
+_NUMBER = rf"(?P<number>{_PARTS}|[A-Z](?:\.\d{{1,2}})+)\.?\s+(?=\S)"
+_CHAPTER = r"(?P<word>[^\W\d_a-z]\w+)\s(?P<chapter>\d{1,2}|[A-Z])(?:[.:]\s+|$)"  # such as Chapter 3. Mills
+_EAST_ASIAN = r"(?P<sign>[第제])\s?(?P<counted>\d{1,2})\s?[章节節部編編장절]\s*"
+_TITLE = re.compile(rf" {{0,3}}(?:{_NUMBER}|{_CHAPTER}|{_EAST_ASIAN})")
+_ENTRY = re.compile(rf"[ \t]*(?:{_NUMBER}|{_CHAPTER}|{_EAST_ASIAN})")
+_LEADERS = re.compile(rf"\s*{LEADERS}.*|\s+\d+\s*$")
+_SIGNS = re.compile(r"[\W_]+")
+_TEXT_END = ".。．:：;；,，"
+_NO_NAME = re.compile(r"\(?[a-zß-öø-ÿ]|[-*+•|]")  # how a text goes on
+
+
+class _Title(NamedTuple):
+    """A paragraph that may be the title of a section: where it is, its word as `Chapter`, its number and its name.
+
+    `is_text` says whether it ends like a sentence.
+    """
+
+    start: int
+    end: int
+    word: str
+    number: tuple[str, ...]
+    name: str
+    is_text: bool
+
+    @property
+    def depth(self) -> int:
+        """The level of its number: 0 for a chapter with a word."""
+        return 0 if self.word else len(self.number)
+
+
+def find_sections(text: str) -> dict[int, int]:
+    """Return the start of the title of each section, with its end; empty where the numbers do not show for certain."""
+    titles: list[_Title] = []
+    entries: dict[tuple[str, ...], list[str]] = defaultdict(list)
+    for paragraph in _PARAGRAPH.finditer(text):
+        listed = list(_entries_of(paragraph[0]))
+        title = _title_of(paragraph)
+        if title and len(listed) < _MIN_ENTRIES:
+            titles.append(title)
+            continue
+        for number, name in listed:
+            if len(entries[number]) < _MAX_ENTRIES:
+                entries[number].append(name)
+    times = Counter((title.number, title.name) for title in titles)
+    named: list[_Title] = []
+    for title in titles:
+        is_repeated = times[title.number, title.name] > 1  # an entry of contents may stand by itself
+        if is_repeated or _is_named(title, entries[title.number]):
+            named.append(title)
+    if len(named) >= _MIN_SECTIONS:
+        last = {(title.number, title.name): title for title in named}  # a chapter may begin with its own contents
+        sections = _with_lower(titles, list(last.values()))
+    else:
+        sections = _count(titles)
+    return {title.start: title.end for title in sections}
+
+
+def _entries_of(paragraph: str) -> Iterator[tuple[tuple[str, ...], str]]:
+    """Yield the number and the name, or the beginning of it, of each line that may be an entry of contents."""
+    for line in paragraph.split("\n"):
+        entry = _ENTRY.match(line)
+        if entry:
+            name = _LEADERS.sub("", line[entry.end() :])
+            yield _number_of(entry), _letters(name)
+
+
+def _title_of(paragraph: re.Match[str]) -> _Title | None:
+    """Return the title that a paragraph may be."""
+    block = paragraph[0].rstrip()
+    match = _TITLE.match(block)
+    if match is None or len(block) > _MAX_TITLE or block.count("\n") >= _MAX_LINES:
+        return None
+    name = block[match.end() :]
+    if _NO_NAME.match(name) and not match["word"] and len(_number_of(match)) < 2:
+        return None
+    lead = len(block) - len(block.lstrip())
+    return _Title(
+        start=paragraph.start() + lead,
+        end=paragraph.start() + len(block),
+        word=match["word"] or match["sign"] or "",
+        number=_number_of(match),
+        name=_letters(name),
+        is_text=block.rstrip(CLOSERS)[-1] in _TEXT_END,
+    )
+
+
+def _number_of(match: re.Match[str]) -> tuple[str, ...]:
+    number = match["number"] or match["chapter"] or match["counted"]
+    return tuple(number.split("."))
+
+
+def _letters(name: str) -> str:
+    return _SIGNS.sub("", name).lower()
+
+
+def _is_named(title: _Title, entries: list[str]) -> bool:
+    """Return whether a table of contents has a title: its name, or the first line of it."""
+    for entry in entries:
+        is_whole = entry == title.name
+        is_beginning = len(entry) >= _MIN_NAME and (title.name.startswith(entry) or entry.startswith(title.name))
+        if title.name and (is_whole or is_beginning):
+            return True
+    return False
+
+
+def _with_lower(titles: list[_Title], named: list[_Title]) -> list[_Title]:
+    """Return the named sections, and those below the lowest level of the contents that follow on."""
+    lowest = max(title.depth for title in named)
+    is_named = set(named)
+    sections: list[_Title] = []
+    for title in titles:
+        is_lower = title.depth > lowest and not title.is_text
+        if title in is_named or (is_lower and sections and _follows(sections[-1], title)):
+            sections.append(title)
+    return sections
+
+
+def _count(titles: list[_Title]) -> list[_Title]:
+    """Return the titles if they are many, and each has the number after the one before."""
+    numbered = [title for title in titles if title.depth != 1 and not title.is_text]
+    if len(numbered) < _MIN_COUNTED:
+        return []
+    counted = numbered[:1]
+    for title in numbered[1:]:
+        if _follows(counted[-1], title):
+            counted.append(title)
+    return counted if len(counted) == len(numbered) else []
+
+
+def _follows(before: _Title, title: _Title) -> bool:
+    """Return whether a number is the next one: 2.3, 3.1 or 2.2.1 after 2.2, and chapter 3 after any of them."""
+    *parents, last = title.number
+    if not last.isdigit():
+        return title.number > before.number
+    if last == "1":
+        return len(parents) < 2 or list(before.number) == parents
+    previous = (*parents, str(int(last) - 1))
+    return before.number[: len(previous)] == previous

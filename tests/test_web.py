@@ -262,6 +262,12 @@ def test_documents_with_the_word_itself_come_first_and_words_of_none_are_named(t
         assert texts(hit.select("p"))[1:2] == ["Its owner was InfoMagic."]
         nowhere = search(client, q="qqzzxy ship")
         assert texts(nowhere.select(".warn")) == ["Not found: qqzzxy."]
+        misspelt = search(client, q='the Ownr "infomagci"', kind="jsonl").select_one(".warn")
+        assert misspelt.get_text() == "Not found: infomagci (closest: InfoMagic), ownr (closest: owner)."
+        meant = soup(client.get(misspelt.find("a", string="owner")["href"]))
+        assert meant.select_one("input[name=q]")["value"] == 'the owner "infomagci"'
+        assert meant.select_one("option[selected]").get_text() == "jsonl"
+        assert "ownr" not in meant.select_one(".warn").get_text()
         document = soup(client.get("/document?id=r7"))
         passage = soup(client.get(document.find("a", string="1")["href"]))
         assert "The ship sails on day 7." in passage.select_one(".text").get_text()

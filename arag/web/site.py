@@ -82,7 +82,7 @@ class Site:
         if len(chosen) < len(documents):
             ids = frozenset(document.id for document in chosen)
             index = self._limited.setdefault(ids, index.limited_to(ids))
-        hits, missing = find_passages(index, query) if query and chosen else ([], [])
+        hits, missing = find_passages(index, query) if query and chosen else ([], {})
         listed = [document for document in chosen if document.id > values.get("from", "")]
         return self._page(
             "search",

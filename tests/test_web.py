@@ -489,12 +489,17 @@ def test_a_file_that_is_not_there_any_more_or_is_a_link_is_not_sent(folder, clie
     try:
         passage = soup(client.get("/passage?chunk=light.pdf:0"))
         assert passage.figure is None
+        document = soup(client.get("/document?id=light.pdf"))
+        for page in (passage, document):
+            assert "file is not where it was" in page.select_one(".warn").get_text()
         assert passage.find("a", string="Save the file") is None
         original.symlink_to(moved)
         assert client.get("/file?id=light.pdf").status_code == 404
     finally:
         original.unlink(missing_ok=True)
         moved.rename(original)
+    for chunk in ("light.pdf:0", "open:0"):
+        assert soup(client.get(f"/passage?chunk={chunk}")).select_one(".warn") is None
 
 
 # --- starting ---

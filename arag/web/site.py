@@ -198,5 +198,5 @@ def _read_number(text: str) -> int | None:
 
 def _check_found(value: T | None) -> T:
     if value is None:
-        raise HTTPException(404, "It is not there any more: search again.")
+        raise HTTPException(404, "It is not there, or not any more: search again.")
     return value

@@ -99,7 +99,7 @@ def test_documents_with_the_same_title_are_told_apart_by_their_ids(tmp_path):
         shown = [cell.get_text(" ") for cell in search(client).select("th[scope=row]")]
         undated = search(client, after="2020-01-01")
     assert shown == ["Manual en/a.md", "Manual en/b.md"]
-    assert texts(undated.select(".warn")) == ["No document has a date."]
+    assert texts(undated.select(".warn")) == ["No document has a date.", "The filters leave out all documents."]
 
 
 def test_a_text_is_shown_once_with_links_to_its_copies(tmp_path):
@@ -262,6 +262,12 @@ def test_documents_with_the_word_itself_come_first_and_words_of_none_are_named(t
         assert texts(hit.select("p"))[1:2] == ["Its owner was InfoMagic."]
         nowhere = search(client, q="qqzzxy ship")
         assert texts(nowhere.select(".warn")) == ["Not found: qqzzxy."]
+        misspelt = search(client, q='the Ownr "infomagci"', kind="jsonl").select_one(".warn")
+        assert misspelt.get_text() == "Not found: infomagci (closest: InfoMagic), ownr (closest: owner)."
+        meant = soup(client.get(misspelt.find("a", string="owner")["href"]))
+        assert meant.select_one("input[name=q]")["value"] == 'the owner "infomagci"'
+        assert meant.select_one("option[selected]").get_text() == "jsonl"
+        assert "ownr" not in meant.select_one(".warn").get_text()
         document = soup(client.get("/document?id=r7"))
         passage = soup(client.get(document.find("a", string="1")["href"]))
         assert "The ship sails on day 7." in passage.select_one(".text").get_text()
@@ -282,9 +288,15 @@ def test_filters_choose_folders_kinds_and_dates(client):
         assert set(texts(hits.select(".hits .note a"))) == expected
         assert len(search(client, **filters).select("th[scope=row]")) == len(expected)
     nothing = search(client, q="salt qqzzxy", after="2030-01-01")
-    assert texts(nothing.select(".warn")) == ["Left out, without a date: 3 documents."]  # no word was looked for
-    undated = search(client, q="salt qqzzxy", before="2021-05-10")
-    assert texts(undated.select(".warn")) == ["Left out, without a date: 3 documents.", "Not found: salt, qqzzxy."]
+    undated = "Left out, without a date: 3 documents."
+    # no word was looked for
+    assert texts(nothing.select(".warn")) == [undated, "The filters leave out all documents."]
+    turned = search(client, after="2030-01-02", before="2030-01-01")
+    assert texts(turned.select(".warn")) == [undated, "The first day is after the last one."]
+    nowhere = search(client, folder="nots")
+    assert texts(nowhere.select(".warn")) == ["The filters leave out all documents."]
+    dated = search(client, q="salt qqzzxy", before="2021-05-10")
+    assert texts(dated.select(".warn")) == [undated, "Not found: salt, qqzzxy."]
     form = search(client, folder="notes", kind="md", after="2021-05-01")
     assert [field["value"] for field in form.select("input[name=folder], input[name=after]")] == ["notes", "2021-05-01"]
     assert texts(form.select("option[selected]")) == ["md"]
@@ -404,7 +416,7 @@ def test_an_index_that_is_ingested_again_shows_its_new_documents(folder, client)
     finally:
         (folder / "corpus" / "new.md").unlink()
         run_ingest(folder / "corpus", folder / "index", embedder=HashEmbeddings(), prune=True)
-    assert "not there any more" in soup(client.get("/passage?chunk=new.md:0"), 404).h1.get_text()
+    assert "not any more" in soup(client.get("/passage?chunk=new.md:0"), 404).h1.get_text()
 
 
 # --- attacks ---
@@ -459,7 +471,8 @@ def test_wrong_parameters_are_no_faults(client):
     assert client.get("/passage?chunk=light.pdf:0&at=99999999999999&at=x").status_code == 200
     assert client.get("/?from=zz").status_code == 200
     assert client.get("/picture?chunk=notes/keeper.md:0").status_code == 404
-    assert client.get("/runs/99").status_code == 404
+    for never_there in ("/runs/99", "/document?id=nope", "/document"):
+        assert soup(client.get(never_there), 404).h1.get_text() == "It is not there, or not any more: search again."
 
 
 def test_nothing_outside_the_scope_is_shown(folder):
@@ -483,12 +496,17 @@ def test_a_file_that_is_not_there_any_more_or_is_a_link_is_not_sent(folder, clie
     try:
         passage = soup(client.get("/passage?chunk=light.pdf:0"))
         assert passage.figure is None
+        document = soup(client.get("/document?id=light.pdf"))
+        for page in (passage, document):
+            assert "file is not where it was" in page.select_one(".warn").get_text()
         assert passage.find("a", string="Save the file") is None
         original.symlink_to(moved)
         assert client.get("/file?id=light.pdf").status_code == 404
     finally:
         original.unlink(missing_ok=True)
         moved.rename(original)
+    for chunk in ("light.pdf:0", "open:0"):
+        assert soup(client.get(f"/passage?chunk={chunk}")).select_one(".warn") is None
 
 
 # --- starting ---

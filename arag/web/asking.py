@@ -17,13 +17,7 @@ _FAULT = "The program has a fault: its terminal shows the details."
 
 
 class Run:
-    """A question to the agent, and what came of it so far.
-
-    Args:
-        question: The question.
-        agent: The agent, which is asked at once.
-        model: Its model's name.
-    """
+    """A question to the agent, which is asked at once, and what came of it so far."""
 
     def __init__(self, question: str, agent: Any, model: str) -> None:
         self.question = question

@@ -1,4 +1,4 @@
-"""The files that documents were read from, and pictures of the pages of PDFs."""
+"""The files that documents were read from, and pictures of the pages of PDFs: if none can be drawn, an InputError."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 from arag.errors import InputError
 from arag.ingest.records import RECORD_READERS
-from arag.retrieval.index import Index
+from arag.retrieval.types import DocumentInfo
 from arag.system.worker_pool import WorkerPool
 from arag.system.worker_process import RaisedInWorkerError, WorkerError
 
@@ -17,20 +17,25 @@ _SECONDS = 20  # for a page
 _POOL = WorkerPool("arag.web.pictures", memory_bytes=1_000_000_000, running=2, idle=2)
 
 
-def find_original(index: Index, document_id: str) -> Path | None:
-    """Return the file that a document was read from, if it is still there and holds this document alone.
-
-    A file of records or emails may hold documents that the scope hides. A record's own `source` may name any file.
-    """
-    document = index.document(document_id)
-    if document is None:
-        return None
+def find_original(document: DocumentInfo) -> Path | None:
+    """Return the file that a document was read from, if it is still there and holds this document alone."""
     path = Path(document.source)
-    is_from_record = document.source == document.metadata.get("source")
+    # A file of records or emails may hold documents that the scope hides.
     holds_others = path.suffix.lower() in RECORD_READERS or f"{path.name}#" in document.id
-    if is_from_record or holds_others or path.is_symlink() or not path.is_file():
+    if not _is_from_file(document) or holds_others or path.is_symlink() or not path.is_file():
         return None
     return path
+
+
+def is_gone(document: DocumentInfo) -> bool:
+    """Return whether the file that a document was read from is not there."""
+    return _is_from_file(document) and not Path(document.source).exists()
+
+
+def _is_from_file(document: DocumentInfo) -> bool:
+    """Return whether a document was read from a file: a record's own `source` may name any file."""
+    own_source: object = document.metadata.get("source", "")
+    return document.source != own_source
 
 
 def start_drawing() -> None:
@@ -40,21 +45,13 @@ def start_drawing() -> None:
 
 
 def find_page(path: Path, texts: Sequence[str], pages: tuple[int, int]) -> tuple[int, int]:
-    """Return the page of a PDF, between two pages, that has the first of some sentences, and how many pages it has.
-
-    Raises:
-        InputError: The pages cannot be read.
-    """
+    """Return the page of a PDF, between two pages, that has the first of some sentences, and how many pages it has."""
     page, count = _call_worker("find_page", str(path), list(texts), *pages)
     return page, count
 
 
 def draw_page(path: Path, texts: Sequence[str], page: int) -> bytes:
-    """Draw a page of a PDF with some sentences marked: a PNG file.
-
-    Raises:
-        InputError: The page cannot be drawn.
-    """
+    """Draw a page of a PDF with some sentences marked: a PNG file."""
     return bytes(_call_worker("draw_page", str(path), list(texts), page))
 
 

@@ -85,11 +85,16 @@ def address(chunk_id: str, starts: Sequence[str | int], pages: Sequence[int] | N
     return f"/passage?{query}{anchor}"
 
 
+def respell(query: str, keyword: str, term: str, filters: Mapping[str, str]) -> str:
+    """Return the address's part that searches with a term in place of a keyword."""
+    respelled = re.sub(rf"(?<!\w){re.escape(keyword)}(?!\w)", lambda _: term, query, flags=re.IGNORECASE)
+    return urlencode({**filters, "q": respelled})
+
+
 def name_passage(chunk: Chunk, starts: Sequence[str]) -> str:
     """Return the headings above the first of some sentences, as addresses name them, and the pages of the chunk."""
     headings = [sentence.heading for sentence in chunk.sentences if str(sentence.start) in starts[:1]]
-    parts = [*headings, name_place(chunk)]
-    return " · ".join(filter(None, parts))
+    return " · ".join(filter(None, [*headings, name_place(chunk)]))
 
 
 def list_texts(chunk: Chunk, starts: Sequence[str]) -> list[str]:

@@ -58,8 +58,7 @@ def serve_web(
         from arag.web.originals import start_drawing
         from arag.web.site import Site
     except ModuleNotFoundError as error:
-        needed = "pip install 'langgraph-arag[web]'"
-        raise InputError(f"the pages need the package {error.name}: {needed}") from error
+        raise InputError(f"the pages need the package {error.name}: pip install 'langgraph-arag[web]'") from error
     opened = ensure_open(index)
     has_pdfs = any(document.source.lower().endswith(".pdf") for document in opened.documents())
     drawing = threading.Thread(target=start_drawing, daemon=True)

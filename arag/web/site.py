@@ -26,7 +26,7 @@ from arag.retrieval.tools.fused import find_passages
 from arag.web import passages
 from arag.web.asking import Run
 from arag.web.guard import guard
-from arag.web.originals import draw_page, find_original, find_page
+from arag.web.originals import draw_page, find_original, find_page, is_gone
 
 _MAX_FOLDERS = 1_000  # that the filter offers
 
@@ -82,7 +82,7 @@ class Site:
         if len(chosen) < len(documents):
             ids = frozenset(document.id for document in chosen)
             index = self._limited.setdefault(ids, index.limited_to(ids))
-        hits, missing = find_passages(index, query) if query and chosen else ([], [])
+        hits, missing = find_passages(index, query) if query and chosen else ([], {})
         listed = [document for document in chosen if document.id > values.get("from", "")]
         return self._page(
             "search",
@@ -102,27 +102,29 @@ class Site:
     def document(self, request: Request) -> Response:
         """Show what is known of a document: its headings, its tables, and what was left out."""
         document = _check_found(self.index.document(request.query_params.get("id", "")))
-        alone = self.index.limited_to([document.id])
-        chunks = alone.read(list(alone.chunk_ids())).chunks
+        chunks = self.index.chunks_of(document.id)
         return self._page(
             "document",
             title=document.title or document.id,
             document=document,
             chunks=chunks,
             headings=passages.list_headings(chunks),
-            tables=alone.query_tables().tables,
-            original=find_original(self.index, document.id),
+            tables=self.index.limited_to([document.id]).query_tables().tables,
+            original=find_original(document),
+            is_gone=is_gone(document),
         )
 
     def original(self, request: Request) -> Response:
         """Send the file of a document, to be saved: a browser never shows it as a page of this site."""
-        original = _check_found(find_original(self.index, request.query_params.get("id", "")))
+        document = _check_found(self.index.document(request.query_params.get("id", "")))
+        original = _check_found(find_original(document))
         return FileResponse(original, media_type="application/octet-stream", filename=original.name)
 
     def passage(self, request: Request) -> Response:
         """Show a passage with its sentences marked: in a picture of the page, and as text."""
         chunk = _check_found(self.index.get(request.query_params.get("chunk", "")))
-        original = find_original(self.index, chunk.document_id)
+        document = _check_found(self.index.document(chunk.document_id))
+        original = find_original(document)
         starts = request.query_params.getlist("at")
         link, page, last_page = passages.address(chunk.id, starts, chunk.pages), 0, 0
         if original is not None and original.suffix.lower() == ".pdf" and chunk.pages:
@@ -136,6 +138,7 @@ class Site:
             title=chunk.title or chunk.document_id,
             chunk=chunk,
             original=original,
+            is_gone=is_gone(document),
             link=link,
             page=page,
             last_page=last_page,
@@ -147,7 +150,7 @@ class Site:
         """Send the picture of a page, with a passage's sentences marked."""
         values = request.query_params
         chunk = _check_found(self.index.get(values.get("chunk", "")))
-        original = _check_found(find_original(self.index, chunk.document_id))
+        original = _check_found(find_original(_check_found(self.index.document(chunk.document_id))))
         page = _check_found(_read_number(values.get("page", "")))
         first, last = _check_found(chunk.pages)
         texts = passages.list_texts(chunk, values.getlist("at")) if first <= page <= last else []
@@ -195,5 +198,5 @@ def _read_number(text: str) -> int | None:
 
 def _check_found(value: T | None) -> T:
     if value is None:
-        raise HTTPException(404, "It is not there any more: search again.")
+        raise HTTPException(404, "It is not there, or not any more: search again.")
     return value

@@ -191,12 +191,17 @@ def _list_notes(report: KeywordReport) -> list[str]:
     if report.searched_as is not None:
         notes.append(_write_other_spelling(report, report.searched_as))
         return notes
-    terms = [term for term in report.closest if _is_worth_naming(term, report.keyword)]
+    terms = list_closest(report)
     if terms:
         relation = "similar" if report.chunks else "closest"
         names = ", ".join(f"{without_marks(term.text)} ({count(term.chunks, 'chunk')})" for term in terms)
         notes.append(f"{relation}: {names}")
     return notes
+
+
+def list_closest(report: KeywordReport) -> list[Term]:
+    """Return the terms that may be meant by a keyword that few or no chunks hold."""
+    return [term for term in report.closest if _is_worth_naming(term, report.keyword)]
 
 
 def _write_other_spelling(report: KeywordReport, spelling: str) -> str:

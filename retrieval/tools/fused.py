@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from arag.models.names import knows_script
 from arag.retrieval.index import Index
 from arag.retrieval.presentation.matches import find_keywords
+from arag.retrieval.presentation.render import list_closest
 from arag.retrieval.presentation.selection import (
     ShownHit,
     comparable_text,
@@ -37,8 +38,8 @@ class Passage:
     """Further passages that show the same text."""
 
 
-def find_passages(index: Index, query: str) -> tuple[list[Passage], list[str]]:
-    """Return the best chunks by keywords and meaning, and the keywords without any.
+def find_passages(index: Index, query: str) -> tuple[list[Passage], dict[str, list[str]]]:
+    """Return the best chunks by keywords and meaning, and the keywords without any, with the terms closest to them.
 
     Those with all keywords come first, and contents last. The same text comes once, with its copies.
     """
@@ -59,7 +60,10 @@ def find_passages(index: Index, query: str) -> tuple[list[Passage], list[str]]:
         has_all = len(hit.keyword_counts) == len(keywords)
         return is_in_contents(hit), not has_all, -scores[chunk_id], chunk_id
 
-    missing = [report.keyword for report in by_keyword.keywords if not report.chunks]
+    missing: dict[str, list[str]] = {}
+    for report in by_keyword.keywords:
+        if not report.chunks:
+            missing[report.keyword] = [term.text for term in list_closest(report)]
     passages: dict[str, Passage] = {}  # by their texts
     for chunk_id in sorted(hits, key=rank_of):
         passage = Passage(hits[chunk_id], _order_sentences(hits[chunk_id], by_keyword))

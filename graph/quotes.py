@@ -17,6 +17,7 @@ from arag.text.normalise import is_title, plain
 from arag.text.words import content_words, find_names
 
 _NUMBER = re.compile(r"\d+")
+_WRITTEN = re.compile(r"\w+(?:[.'’-]\w+)*")  # a word, or a name in code
 _YEAR = re.compile(r"(?<![\d.,])(?:1\d|20)\d\d(?![\d%]|[.,]\d)")
 
 
@@ -26,6 +27,7 @@ class _ChunkWords:
 
     title: set[str]
     sentences: Mapping[int, set[str]]  # of those that may be quoted, by position
+    written: Mapping[int, set[str]]  # the words of these as they are written
 
 
 def choose_quotes(
@@ -101,7 +103,8 @@ def _make_quotes(chunk: Chunk, positions: Collection[int], texts: Mapping[int, s
 def _choose_sentence(claim: str, chunk: _ChunkWords) -> int | None:
     """Choose the sentence that shares most with a claim. Names, numbers and words rare in the chunk weigh more.
 
-    If the chunk has no name or number of the claim, the sentence needs half of the claim's words.
+    Of sentences that share as much, one that writes the words as the claim does comes first: `fft` is not `FFT`. If the
+    chunk has no name or number of the claim, the sentence needs half of the claim's words.
     """
     claimed = _words(claim) - chunk.title
     names = set(_NUMBER.findall(claim))
@@ -126,11 +129,14 @@ def _choose_sentence(claim: str, chunk: _ChunkWords) -> int | None:
         if len(words & required) >= fewest:
             candidates.append(position)
 
-    def rank(position: int) -> tuple[float, int, int]:
-        """Order by the weight of shared words, then the shorter sentence, then the earlier one."""
+    written = {word for word in _list_written(claim) if weights.keys() & _words(word)}
+
+    def rank(position: int) -> tuple[float, int, int, int]:
+        """Order by the weight of shared words, those written alike, then the shorter sentence, then the earlier one."""
         words = chunk.sentences[position]
         weight = fsum(weights.get(word, 0) for word in words)  # exact: equal in any order of the set
-        return weight, -len(words), -position
+        alike = len(written & chunk.written[position])
+        return weight, alike, -len(words), -position
 
     return max(candidates, key=rank, default=None)
 
@@ -144,6 +150,7 @@ def _read_words(chunk: Chunk, texts: Mapping[int, str]) -> _ChunkWords:
     """
     asides = find_asides(chunk.text)
     sentences: dict[int, set[str]] = {}
+    written: dict[int, set[str]] = {}
     for position in chunk.embedded_positions():
         start = chunk.sentences[position].start
         if any(start in aside for aside in asides):
@@ -152,10 +159,19 @@ def _read_words(chunk: Chunk, texts: Mapping[int, str]) -> _ChunkWords:
         if position not in texts or is_greeting(text) or is_title(text, chunk.title):
             continue
         sentences[position] = _words(texts[position])
-    return _ChunkWords(_words(chunk.title), sentences)
+        written[position] = _list_written(texts[position])
+    return _ChunkWords(_words(chunk.title), sentences, written)
 
 
 def _words(text: str) -> set[str]:
     """Return the stems of a text's words without diacritics, and its numbers."""
     text = plain(text.replace("-", " "))
     return content_words(text) | set(_NUMBER.findall(text))
+
+
+def _list_written(text: str) -> set[str]:
+    """Return a text's words as it writes them, but in small letters if only the first is a capital."""
+    written: set[str] = set()
+    for word in _WRITTEN.findall(text):
+        written.add(word.lower() if word.istitle() else word)
+    return written

@@ -53,9 +53,9 @@ _SECTION_NUMBER = re.compile(r"(\d{1,2}(?:\.\d{1,2})*)\.?\s")
 _FIELD = re.compile(r"[^\W\d_]+: ")  # in small letters, as in `Status: closed until spring`; titles have capitals
 # A line of a paragraph must also have at least two words, each with a capital except for short ones. It must not end
 # with repeated words, as a table's header does: `Planned Actual Planned Actual`. One word is enough after a number such
-# as 3.4.
+# as 3.4. A line that ends with `and` goes on.
 _TITLE_CASE = re.compile(
-    rf"(?=.{{6,80}}$)(?!.*\b(\w.*) \1$){_NUMBER}?"
+    rf"(?=.{{6,80}}$)(?!.*\b(\w.*) \1$)(?!.* (?:and|or|of|the|an?)$){_NUMBER}?"
     r"[A-Z][\w’'/-]*(?:,? (?:[A-Z(&–—][\w’'/)–-]*|and|of|the|for|in|on|to|with|by|or|from|at|a|an|\d{4}|–|—))+"
     r"|(?:\d{1,2}|[A-Z])(?:\.\d{1,2})+\s+[A-Z][\w’'/-]+"
 )

@@ -217,6 +217,21 @@ def test_the_sentences_that_bear_a_claim_are_quoted(islands, answer, expected):
 
 
 @pytest.mark.parametrize(
+    ("asked", "line"),
+    [
+        ("fft", "fft (a) | Fast Fourier Transform using FFTW"),
+        ("shift", "shift (a) | Moves the elements of a"),
+        ("GATE", "GATE | the variable of the keeper"),
+    ],
+)
+def test_of_lines_with_a_name_the_one_that_writes_it_alike_is_quoted(make_index, asked, line):
+    lines = ["ifft (a) | inverse FFT", "shift_all | moves all", "The gate is shut."]
+    index = make_index([{"id": "card", "text": "\n".join([*lines, line])}])
+    (citation,) = parse_citations(f"The tool has {asked} [card:0].", index, ("card:0",), [])
+    assert [quote["text"] for quote in citation["quotes"]] == [line]
+
+
+@pytest.mark.parametrize(
     "claim", ["It was founded by Hesper Quillorne", "It was founded in 1764", "The mayor drank tea"]
 )
 def test_nothing_is_quoted_for_what_a_chunk_does_not_say(islands, claim):

@@ -198,6 +198,17 @@ def test_where_the_outline_names_the_headings_a_numbered_item_is_none(read):
     assert (last_of_outline, numbered) == ("# 1880. A year", "#### 3.2 Lamps")
 
 
+def test_items_in_the_font_of_a_text_with_code_in_most_lines_are_no_headings(read):
+    pages = Pages()
+    pages.text(72, 760, "2 Faults", font="Helvetica-Bold")
+    for number in range(9):
+        x = pages.text(72, 730 - 14 * number, f"The wheel of yard {number} is turned by the command ")
+        pages.text(x, 730 - 14 * number, f"turn -{number}", font="Courier")
+    y = pages.lines(84, 590, ["1. Ask the keeper whether the wheel or its sluice", "has been mended in this year."])
+    pages.lines(84, y - 8, ["2. Write to the owner, and say what the wheel does", "in the first hour of the day."])
+    assert headings(read, pages) == ["# 2 Faults"]
+
+
 @pytest.mark.parametrize("line", ["Abbildung 3. The wheel", "Table 2-1: Dues", "TWENTY ONE"])
 def test_captions_and_numbers_in_words_are_no_headings(read, line):
     titles = ["The mill and its wheel", line, "The yard and its carts"]

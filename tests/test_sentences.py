@@ -287,3 +287,8 @@ def test_dates_and_names_of_a_letter_are_no_headings():
 def test_a_heading_inside_a_paragraph_has_text_below_it(below):
     *_, last = split_sentences(f"It was late.\nResults of the Mill\n{below}")
     assert last.heading == "Results of the Mill"
+
+
+def test_a_line_of_names_that_goes_on_is_no_heading():
+    text = "The guide is in many languages,\nFrench, German, Italian, and\nSpanish. The miller reads none of them."
+    assert {sentence.heading for sentence in split_sentences(text)} == {""}

@@ -196,6 +196,7 @@ def mark_headings(pages: Sequence[Sequence[Line]]) -> Iterator[str]:
         return
     body_size = _most_common(characters_by_size)
     larger = LARGER * body_size
+    characters_by_font[""] = 0  # of lines in several fonts: others of the same text have only one
     body_font = _most_common(characters_by_font)
     pages_of_blocks = [_join_titles(page, larger, body_font) for page in pages]
     typography = _Typography(

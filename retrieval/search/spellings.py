@@ -18,6 +18,7 @@ _NUMBER_END = r"(?!\d)(?![\W_]\d{3}(?!\d))"  # so that 5,000 is not found in 5,0
 _YEAR = re.compile(r"(?:19|20)\d\d")
 _THOUSANDS = re.compile(r"\d{1,3}(?=(?:\d{3})*$)")
 _GAP = r"[\W_]{1,3}"
+_SHORT_END = re.compile(r"[\W_][^\W_]{1,3}$")
 _NUMBER = re.compile(r"(?P<whole>\d{1,3}(?:[,.'’ ]\d{3})+|\d+)(?:[.,](?P<decimals>\d+))?")
 _SEPARATORS = (("", "."), ("", ","), (",", "."), (".", ","), (" ", ","), (" ", "."), ("'", "."), ("’", "."))
 
@@ -54,6 +55,23 @@ def respell(words: Sequence[str], view: View) -> Iterator[str]:
             spellings.append(_keep(as_given_first, present))
         choices += choose(spellings)
     return join(choices, view)
+
+
+def without_chance(texts: Iterable[str], view: View) -> Iterator[str]:
+    """Yield spellings of an unknown word, but not two words if the second is short and only begins one.
+
+    `La source est` is no spelling of `sourcees`.
+    """
+    for text in dict.fromkeys(texts):
+        if not _SHORT_END.search(text) or _is_whole(text, view):
+            yield text
+
+
+def _is_whole(text: str, view: View) -> bool:
+    """Return whether a chunk has a text of whole words."""
+    whole = re.compile(rf"(?<!\w){re.escape(text)}(?!\w)")
+    (chunks,) = view.chunks_holding([[text]], _CHUNKS_LOOKED_AT)
+    return any(whole.search(searchable(chunk.text)) for chunk in chunks.values())
 
 
 def respell_number(keyword: str, view: View) -> Iterator[str]:

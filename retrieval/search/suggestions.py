@@ -18,6 +18,7 @@ from arag.retrieval.search.spellings import (
     respell,
     respell_number,
     spell,
+    without_chance,
 )
 from arag.retrieval.storage.batches import batches
 from arag.retrieval.storage.contract import View
@@ -116,7 +117,10 @@ def _find_respelled(
     """Find other spellings of a keyword's letters, those in the most chunks first."""
     lowered = searchable(keyword)
     other_width = searchable(unicodedata.normalize("NFKC", keyword))
-    counts = _count_without(lowered, [other_width, *respell(parts, view), *respell_number(lowered, view)], view)
+    spellings = respell(parts, view)
+    if not chunks and len(parts) == 1:
+        spellings = without_chance(spellings, view)
+    counts = _count_without(lowered, [other_width, *spellings, *respell_number(lowered, view)], view)
     helpful: _Counts = {}
     for text, count in counts.items():
         # The keyword without a bracket or a quotation mark helps only if more chunks hold it.

@@ -149,7 +149,7 @@ def test_folders_of_other_pages_to_come_are_foreseen(tmp_path, timed):
     estimated = [now for now in shown if now.seconds_left is not None and now.share > 0.2 and now.phase == "embedding"]
     assert len(estimated) > 10
     for now in estimated:
-        assert now.seconds_left == pytest.approx(end - now.seconds, rel=0.5, abs=100)
+        assert now.seconds_left == pytest.approx(end - now.seconds, rel=0.8, abs=100)  # batches may wait
 
 
 def test_a_preview_moves_on_as_it_reads(tmp_path):

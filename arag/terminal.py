@@ -34,6 +34,14 @@ class Console(rich.console.Console):
 
     def __init__(self, *, stderr: bool = False) -> None:
         super().__init__(stderr=stderr, soft_wrap=True, markup=False, emoji=False, highlight=False)
+        self.outlives_reader = False  # set by commands that also write a file
+
+    def on_broken_pipe(self) -> None:
+        """Print nothing more, as the reader of a pipe has seen enough; most commands end then."""
+        self.quiet = True
+        os.dup2(os.open(os.devnull, os.O_WRONLY), self.file.fileno())
+        if not self.outlives_reader:
+            raise SystemExit(FAILED)
 
     def render(
         self, renderable: RenderableType, options: rich.console.ConsoleOptions | None = None

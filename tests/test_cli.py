@@ -223,6 +223,18 @@ def test_an_empty_scope_is_named(arag, index):
     assert "scope" not in arag("search", "keyword", "light", "--index", index)[2]
 
 
+@pytest.mark.parametrize("stream", ["stdout", "stderr"])
+def test_the_page_of_a_run_is_written_if_the_reader_of_a_pipe_is_gone(index, tmp_path, stream):
+    reader, pipe = os.pipe()
+    os.close(reader)
+    page = tmp_path / "run.html"
+    command = [sys.executable, "-c", ARAG, "ask", QUESTION, "--index", index, "--html", page]
+    done = subprocess.run(command, **{"stdout": subprocess.PIPE, stream: pipe}, check=False)
+    os.close(pipe)
+    assert (done.returncode, "Mattick Grevane" in page.read_text()) == (0, True)
+    assert "The run failed" not in page.read_text()
+
+
 def test_a_strict_exit_code_says_that_the_built_in_model_found_no_answer(arag, index):
     assert arag("ask", QUESTION, "--strict", "--index", index)[0] == 0
     code, out, _ = arag("ask", "When did the light of Vellin cost a crown?", "--strict", "--index", index)

@@ -92,6 +92,7 @@ def ask(
 
     if html is not None:
         _check_folder(html)
+        out.outlives_reader = err.outlives_reader = True
     messages = _read_conversation(question, index, resume=resume)
     asked = messages[0].text
     options = read_model_options(model_option)

@@ -45,6 +45,9 @@ def test_a_second_ingestion_embeds_nothing_and_prune_removes_what_is_gone(arag, 
     (docs / "b.md").unlink()
     assert "Kept, but not read this time: 1 document." in arag(*ingest)[1]
     assert json.loads(arag(*ingest, "--prune", "--json")[1])["removed"] == 1
+    (docs / "a.md").write_text("")
+    for options, way in ([], "--prune removes"), (["--prune"], "`arag remove` removes"):
+        assert f"Kept, but not read this time: 1 document. {way}" in arag(*ingest, *options)[1]
 
 
 def test_what_is_left_out_is_named_and_shows_in_the_exit_code(arag, tmp_path):

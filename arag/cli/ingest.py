@@ -145,7 +145,7 @@ def _write(paths: list[str], index: str, options: IngestOptions, as_json: bool) 
     if as_json:
         print_json(asdict(summary))
     else:
-        show_summary(summary, str(store.location))
+        show_summary(summary, str(store.location), pruned=options["prune"])
     return bool(summary.problems)
 
 

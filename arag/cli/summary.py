@@ -18,7 +18,7 @@ _MAX_REMOVED = 20  # documents that are named
 _MAX_NOTES = 20  # files of which parts were not read
 
 
-def show_summary(summary: IngestSummary, location: str) -> None:
+def show_summary(summary: IngestSummary, location: str, *, pruned: bool) -> None:
     """Print what was written, and what was skipped, not read or left out."""
     out.print(
         f"Read {count(summary.read, 'document')}: {summary.written:,} new or changed, "
@@ -32,7 +32,12 @@ def show_summary(summary: IngestSummary, location: str) -> None:
     _show_removed("Removed:", summary.removed_ids)
     if summary.absent:
         absent = count(summary.absent, "document")
-        out.print(f"Kept, but not read this time: {absent}. --prune removes those that are gone or ignored.")
+        way = (
+            "`arag remove` removes documents by their ids"
+            if pruned
+            else "--prune removes what is gone from PATH or ignored"
+        )
+        out.print(f"Kept, but not read this time: {absent}. {way}.")
     if summary.other_languages:
         others = count(summary.other_languages, "document")
         out.print(f"{others} not in English, the embedder's only language: find them by keywords.")

@@ -46,7 +46,7 @@ def test_a_second_ingestion_embeds_nothing_and_prune_removes_what_is_gone(arag, 
     assert "Kept, but not read this time: 1 document." in arag(*ingest)[1]
     assert json.loads(arag(*ingest, "--prune", "--json")[1])["removed"] == 1
     (docs / "a.md").write_text("")
-    for options, way in ([], "--prune removes"), (["--prune"], "`arag remove` removes"):
+    for options, way in ([], "--prune removes those"), (["--prune"], "`arag remove` removes documents."):
         assert f"Kept, but not read this time: 1 document. {way}" in arag(*ingest, *options)[1]
 
 

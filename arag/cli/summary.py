@@ -32,11 +32,7 @@ def show_summary(summary: IngestSummary, location: str, *, pruned: bool) -> None
     _show_removed("Removed:", summary.removed_ids)
     if summary.absent:
         absent = count(summary.absent, "document")
-        way = (
-            "`arag remove` removes documents by their ids"
-            if pruned
-            else "--prune removes what is gone from PATH or ignored"
-        )
+        way = "`arag remove` removes documents" if pruned else "--prune removes those that are gone or ignored"
         out.print(f"Kept, but not read this time: {absent}. {way}.")
     if summary.other_languages:
         others = count(summary.other_languages, "document")

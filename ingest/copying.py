@@ -62,7 +62,7 @@ def copy_index(
         How much was written, and what the target has now.
 
     Raises:
-        InputError: The target holds nothing but documents that the source does not have.
+        InputError: The target is the source, or holds nothing but documents that the source does not have.
         ModelError: The target was made with another embedder.
         IndexNotFoundError, IndexLockedError, IndexFormatError, StorageError: One of them cannot be read or written.
 
@@ -82,6 +82,8 @@ def copy_index(
         settings = replace(view.settings, token="")
         empty = replace(settings, documents=0, chunks=0, sentences=0, tokens=0)
         meter = Meter(progress, settings.chunks)
+        if _is_same(origin.location, place.location):
+            raise InputError(f"{place.location} cannot be copied to itself: name another place")
         with place.draft(lambda: empty) as draft:
             _check_target(place.location, view, draft)
             written = _copy_changed(view, draft, meter)
@@ -95,6 +97,12 @@ def copy_index(
             sentences=published.sentences,
             seconds=meter.seconds,
         )
+
+
+def _is_same(one: Path | str, other: Path | str) -> bool:
+    if isinstance(one, Path) and isinstance(other, Path):
+        return one.resolve() == other.resolve()
+    return one == other
 
 
 def _check_target(location: Path | str, view: View, draft: Draft) -> None:

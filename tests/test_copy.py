@@ -103,7 +103,9 @@ def test_what_may_not_be_replaced_is_left_alone(new_place, source):
     target = copy_of(source, new_place())
     with using_store(target) as store, store.draft(store.settings), pytest.raises(IndexLockedError):
         copy_index(source, target)
-    assert copy_index(source, source).written == 0
+    for itself in (source, source.parent / ".." / source.parent.name / source.name):
+        with pytest.raises(InputError, match="cannot be copied to itself"):
+            copy_index(source, itself)
     with pytest.raises(IndexNotFoundError):
         copy_index(new_place(), absent := new_place())
     assert not absent.exists()

@@ -36,7 +36,7 @@ def show_summary(summary: IngestSummary, location: str, *, pruned: bool) -> None
         out.print(f"Kept, but not read this time: {absent}. {way}.")
     if summary.other_languages:
         others = count(summary.other_languages, "document")
-        out.print(f"{others} not in English, the embedder's only language: find them by keywords.")
+        out.print(f"{others} not in English, the embedder's only language: search by keywords there.")
     _show_omissions(summary)
 
 

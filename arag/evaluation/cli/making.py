@@ -140,7 +140,7 @@ def _show_result(tally: Tally) -> None:
     for kind, wanted in tally.wanted.items():
         out.print_line((kind, "bold"), f" {wanted - tally.missing(kind):,} of {wanted:,}")
     for reason, times in tally.dropped.most_common():
-        out.print_line(f"Dropped {times:,}: {reason}")
+        out.print_line(f"Dropped: {reason} ({times:,})")
     if tally.kept:
         out.print_line(f"Written: {tally.file.file}")
     elif not tally.dropped:

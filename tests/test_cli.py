@@ -351,6 +351,20 @@ def test_a_search_without_its_kind_says_what_to_write(arag, index):
         assert "write arag search keyword 'Grey Petrel', or arag search semantic 'Grey Petrel'" in said
 
 
+def test_what_a_wrong_command_proposes_can_be_run(arag, index, tmp_path):
+    for texts, said in [
+        (["keywrd", "Grey Petrel", "it's"], """write arag search keyword 'Grey Petrel' 'it'"'"'s'"""),
+        (["Grey", "Petrel"], "write arag search keyword Grey Petrel, or arag search semantic Grey Petrel"),
+        (["semantics"], "write arag search keyword semantics, or arag search semantic semantics"),
+    ]:
+        code, _, err = arag("search", *texts, "--index", index)
+        assert (code, said in " ".join(err.replace("│", " ").split())) == (2, True)
+    err = arag("search", "keyword", '"Grey xyzzy', "--index", index)[2]
+    assert err.endswith("arag search keyword '\"Grey' xyzzy\n")
+    err = arag("list", "--index", tmp_path / "my index")[2]
+    assert err.endswith(f"make one with `arag ingest PATH... --index '{tmp_path}/my index'`\n")
+
+
 def test_a_phrase_that_is_not_found_may_be_meant_as_words(arag, index):
     code, out, err = arag("search", "keyword", "lens Petrel", "--index", index)
     assert code == 0

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import shlex
+import sys
+from collections.abc import Sequence
 from dataclasses import asdict
+from difflib import get_close_matches
+from itertools import takewhile
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -93,7 +98,8 @@ def verify(
         if not found:
             out.print_line(f"No damage found in {store.location}.")
         elif can_be_repaired and not repair:
-            out.print_line(f"Run `arag verify --repair --index {store.location}` to repair it.")
+            place = shlex.quote(str(store.location))
+            out.print_line(f"Run `arag verify --repair --index {place}` to repair it.")
     if left:
         raise typer.Exit(FAILED)
 
@@ -204,11 +210,17 @@ def grep(
 
 
 def _check_kind(kind: str) -> str:
+    """Return the kind of a search; refuse another word, and propose what the rest of the command line may mean."""
     if kind in _KINDS:
         return kind
-    raise typer.BadParameter(
-        f"{kind!r} is not a kind of search: write arag search keyword {kind!r}, or arag search semantic {kind!r}"
-    )
+    given = sys.argv[sys.argv.index(kind) :]
+    texts = list(takewhile(lambda text: not text.startswith("-"), given))
+    kinds: Sequence[str] = _KINDS
+    meant = get_close_matches(kind, _KINDS, n=1)
+    if meant and len(texts) > 1:
+        kinds, texts = meant, texts[1:]
+    commands = [shlex.join(["arag", "search", each, *texts]) for each in kinds]
+    raise typer.BadParameter(f"{kind!r} is not a kind of search: write {', or '.join(commands)}")
 
 
 def search(
@@ -270,7 +282,7 @@ def _explain_phrases(index: Index, keywords: list[str]) -> None:
     """Say how to search for the words of phrases if no chunk has one of the keywords."""
     words = " ".join(keywords).split()
     if len(words) > len(keywords) and not index.keyword_search(keywords, 1).hits:
-        err.print(f"Words in quotes are one phrase; to search for each word: arag search keyword {' '.join(words)}")
+        err.print(f"Words in quotes are one phrase; to search for each word: arag search keyword {shlex.join(words)}")
 
 
 def _search(index: Index, kind: str, texts: list[str], top_k: int) -> Any:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import hashlib
 import inspect
+import shlex
 import sys
 from collections.abc import Sequence
 from importlib.metadata import version
@@ -188,6 +189,7 @@ def load_plan(folder: Path) -> Plan:
     try:
         return Plan.model_validate_json(file.read_bytes())
     except FileNotFoundError:
-        raise InputError(f"there is no run in {folder}: start one with `arag eval run --out {folder}`") from None
+        command = f"arag eval run --out {shlex.quote(str(folder))}"
+        raise InputError(f"there is no run in {folder}: start one with `{command}`") from None
     except ValidationError as error:
         raise InputError(f"{file} is not the file of a run: {list_faults(error)}") from None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Callable, Hashable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -49,7 +50,7 @@ class FolderStore:
             if (self._folder / DRAFT_FILE).exists():
                 hint = " yet: its first ingestion goes on, or was interrupted: run it again"
             else:
-                hint = f": make one with `arag ingest PATH... --index {self.location}`"
+                hint = f": make one with `arag ingest PATH... --index {shlex.quote(str(self.location))}`"
             raise IndexNotFoundError(f"no index in {self.location}{hint}") from None
         except (OSError, ValueError) as error:  # such as a name that is too long, or that no file can have
             raise InputError(f"{self.location} cannot be read: {_reason(error)}") from error

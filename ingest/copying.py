@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
+from os.path import realpath
 from pathlib import Path
 
 import numpy as np
@@ -82,7 +83,7 @@ def copy_index(
         settings = replace(view.settings, token="")
         empty = replace(settings, documents=0, chunks=0, sentences=0, tokens=0)
         meter = Meter(progress, settings.chunks)
-        if _is_same(origin.location, place.location):
+        if realpath(origin.location) == realpath(place.location):  # different addresses stay different
             raise InputError(f"{place.location} cannot be copied to itself: name another place")
         with place.draft(lambda: empty) as draft:
             _check_target(place.location, view, draft)
@@ -97,12 +98,6 @@ def copy_index(
             sentences=published.sentences,
             seconds=meter.seconds,
         )
-
-
-def _is_same(one: Path | str, other: Path | str) -> bool:
-    if isinstance(one, Path) and isinstance(other, Path):
-        return one.resolve() == other.resolve()
-    return one == other
 
 
 def _check_target(location: Path | str, view: View, draft: Draft) -> None:

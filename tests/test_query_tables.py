@@ -298,7 +298,7 @@ def test_a_table_of_many_chunks_is_one_and_rows_have_their_chunks(make_index):
         ),
         ("a.csv", "1,a | b\n2,| c |\n3,|\n4,\\d|e\n", "c1 c2", [(1, "a | b"), (2, "| c |"), (3, "|"), (4, "\\d|e")]),
         ("a.csv", "A | B,C\n1 | 2,x\n5,y | z\n", "a_b c", [("1 | 2", "x"), (5, "y | z")]),
-        ("a.csv", "A,,C\nx,y | z,1\nv,w,2\n", "a unnamed c", [("x", "y | z", 1), ("v", "w", 2)]),
+        ("a.csv", "A,,C\nx,y | z,1\nv,w,2\n", "a c2 c", [("x", "y | z", 1), ("v", "w", 2)]),
         (
             "a.csv",
             "07,Ida,pilot,3.5,11 May 2016\n08,Jon,clerk since 2020,0.5,02 Jun 2020\n09,Ann,,2.5,01 Feb 2022\n",

@@ -298,7 +298,7 @@ def test_a_table_of_many_chunks_is_one_and_rows_have_their_chunks(make_index):
         ),
         ("a.csv", "1,a | b\n2,| c |\n3,|\n4,\\d|e\n", "c1 c2", [(1, "a | b"), (2, "| c |"), (3, "|"), (4, "\\d|e")]),
         ("a.csv", "A | B,C\n1 | 2,x\n5,y | z\n", "a_b c", [("1 | 2", "x"), (5, "y | z")]),
-        ("a.csv", "A,,C\nx,y | z,1\nv,w,2\n", "a unnamed c", [("x", "y | z", 1), ("v", "w", 2)]),
+        ("a.csv", "A,,C\nx,y | z,1\nv,w,2\n", "a c2 c", [("x", "y | z", 1), ("v", "w", 2)]),
         (
             "a.csv",
             "07,Ida,pilot,3.5,11 May 2016\n08,Jon,clerk since 2020,0.5,02 Jun 2020\n09,Ann,,2.5,01 Feb 2022\n",
@@ -958,9 +958,27 @@ def test_rows_of_totals_are_pointed_out(make_index):
     (tool,) = make_tools(index, names=[QueryTables])
     assert "dues (3 rows with 1 total, dues.csv): region, ships number" in use(tool).content
     head, _ = use(tool, sql="SELECT sum(dues) FROM dues").content.splitlines()
-    assert head == "1 row: sum(dues) (dues has 1 row of totals: leave them out of sums.)"
+    assert head == "1 row: sum(dues) (dues has 1 row of totals, Total: leave it out of sums.)"
     head, row = use(tool, sql="SELECT sum(dues) FROM dues WHERE region <> 'Total'").content.splitlines()
     assert (head, row) == ("1 row: sum(dues)", "[dues.csv:0] 11")
+
+
+@pytest.mark.parametrize(
+    ("rows", "totals"),
+    [
+        ("sum (a),adds elements\nsumma (a),adds all\n", ()),
+        ("Total cost of ownership,7\nNorth,5\n", ()),
+        ("Sum,adds elements\nDiff,subtracts them\n", ()),
+        ("North,5\nSouth,6\nTotal of 1910,11\n", ("Total of 1910",)),
+        (
+            "North,5\nSubtotal,5\nSouth,6\nWest,1\nSum (South),7\nGrand total:,12\n",
+            ("Subtotal", "Sum (South)", "Grand total:"),
+        ),
+    ],
+)
+def test_a_row_of_totals_has_a_word_for_them_alone_or_sums(make_index, rows, totals):
+    (table,) = make_index({"a.csv": f"Name,Figure\n{rows}"}).query_tables().tables
+    assert (table.totals, table.total_labels) == (len(totals), totals)
 
 
 def test_the_command(arag, reports):

@@ -18,6 +18,7 @@ _MAX_LIST_TOKENS = 800
 _MAX_CELL = 300  # characters
 _MAX_SAMPLE_CELL = 40
 _MAX_PLAIN = 1e15  # larger numbers lose digits when they are rounded
+_MAX_TOTALS = 3  # rows of totals that are named
 _MAX_COLUMNS = 30  # named of one table in the list
 _MAX_MARKS = 2  # of the chunks of one row; of more chunks, the first is named
 _ADDS = re.compile(r"\b(?:sum|avg|count)\s*\(")
@@ -84,8 +85,16 @@ def _list_notes(results: TableResults) -> list[str]:
     if _ADDS.search(sql) and "total" not in sql:
         for table in results.tables:
             if table.totals:
-                notes.append(f"({table.name} has {count(table.totals, 'row')} of totals: leave them out of sums.)")
+                notes.append(_write_totals(table))
     return notes
+
+
+def _write_totals(table: CorpusTable) -> str:
+    labels = list(dict.fromkeys(table.total_labels))
+    named = ", ".join(shorten(without_marks(label), _MAX_SAMPLE_CELL) for label in labels[:_MAX_TOTALS])
+    more = ", ..." if len(labels) > _MAX_TOTALS else ""
+    them = "it" if table.totals == 1 else "them"
+    return f"({table.name} has {count(table.totals, 'row')} of totals, {named}{more}: leave {them} out of sums.)"
 
 
 def _shown_places(results: TableResults) -> list[int]:

@@ -18,8 +18,9 @@ from arag.retrieval.types import Chunk
 from arag.text.normalise import CELL_BOUNDARY, collapse_whitespace, split_cells
 from arag.text.units import is_unit_note
 
-LABEL = "label"  # the name of a first column that has none
-UNNAMED = "unnamed"  # the name of any other column that has none
+# A first column without a name, beside columns that have names, is `label`; others are `c2`, `c3`...
+LABEL = "label"
+NAMELESS = re.compile(rf"{LABEL}|c\d+")  # the names of such columns
 
 _MIN_ROWS = 2  # of one document's rows without names: a single line with a bar may be anything
 _FENCE = re.compile(r"\s*(?:```|~~~)")
@@ -175,7 +176,7 @@ class _Header:
             values = [text]  # with bars in it
         if place >= 0:
             columns.insert(0, self.columns[place])
-        _name_cells(cells, values, columns)
+        _name_cells(cells, values, columns, len(self.columns))
 
 
 def _is_complete(cell: str) -> bool:
@@ -261,7 +262,8 @@ class _Finder:
             self._markdown = self._table(_distinct(_split_markdown(line.text)))
         elif self._markdown is not None:
             cells: dict[str, str] = {}
-            _name_cells(cells, _split_markdown(line.text), list(self._markdown.columns))
+            names = list(self._markdown.columns)
+            _name_cells(cells, _split_markdown(line.text), names, len(names))
             self._markdown.add(line, cells)
         else:
             self._read_row(line, following)
@@ -315,7 +317,7 @@ class _Finder:
         if names:
             table = self._table(names)
         else:
-            names = [f"c{number}" for number in range(1, len(values) + 1)]
+            names = [_number_name(number) for number in range(1, len(values) + 1)]
             table = self._unnamed.setdefault(len(values), SourceTable(dict.fromkeys(names), is_named=False))
         table.add(line, dict(zip(names, values, strict=True)))
         self._header = None
@@ -349,12 +351,17 @@ def _split_markdown(text: str) -> list[str]:
     return cells
 
 
-def _name_cells(cells: dict[str, str], values: Sequence[str], names: Sequence[str]) -> None:
-    """Add a row's values by the names of their columns; further ones have no names."""
+def _name_cells(cells: dict[str, str], values: Sequence[str], names: Sequence[str], columns: int) -> None:
+    """Add a row's values by the names of their columns; further ones are behind all columns of the table."""
     cells.update(zip(names, values, strict=False))
-    for value in values[len(names) :]:
-        if value:
-            cells[_free_name(UNNAMED, cells)] = value
+    further = [value for value in values[len(names) :] if value]
+    for number, value in enumerate(further, columns + 1):
+        cells[_free_name(_number_name(number), cells)] = value
+
+
+def _number_name(number: int) -> str:
+    """Return the name of a column that has none, by its number."""
+    return f"c{number}"
 
 
 def _free_name(name: str, taken: Container[str]) -> str:
@@ -371,8 +378,8 @@ def _distinct(names: Sequence[str]) -> list[str]:
     """Return names of columns, none of them empty, or twice if case is ignored."""
     distinct: list[str] = []
     taken: set[str] = set()
-    for number, name in enumerate(names):
-        missing = UNNAMED if number else LABEL
+    for number, name in enumerate(names, 1):
+        missing = LABEL if number == 1 else _number_name(number)
         free = _free_name(name or missing, taken)
         taken.add(free.casefold())
         distinct.append(free)

@@ -9,11 +9,12 @@ import re
 import sqlite3
 import threading
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from functools import cache
 from itertools import islice
+from math import isclose
 from pathlib import PurePosixPath
 from secrets import token_hex
 from weakref import WeakKeyDictionary
@@ -42,7 +43,8 @@ _WORD = re.compile(r"[^\W_]+")
 _LETTERS = re.compile(r"[^\W\d_]{2,}")
 _LANGUAGE = re.compile(r"(?:^|[._-])[a-z]{2}(?:[-_][A-Za-z]{2,4})?$")  # of `manual.en.html` and `zh-cn/`
 _NOT_A_NAME = re.compile(r"\d|sqlite_")  # in SQL
-_TOTAL = re.compile(r"(?:grand |sub-?)?totals?\b|sum\b|summe\b|gesamt|合计|总计|小计", re.IGNORECASE)
+_TOTAL = re.compile(r"(?:grand |sub-?)?totals?\b|sum\b|summe\b|gesamt(?:summe)?|合计|总计|小计", re.IGNORECASE)
+_ROUNDED = 0.005  # of a sum: so much may rounded numbers differ from it
 _SHEET_NAME = re.compile(r"(?:(?:sheet|tabelle|feuil|hoja|foglio)\s?\d*)?", re.IGNORECASE)
 
 
@@ -73,7 +75,9 @@ class CorpusTable:
     samples: tuple[tuple[Value, ...], ...]
     """Its first rows."""
     totals: int = 0
-    """How many rows have a first cell such as `Total`: sums would count other rows twice."""
+    """How many rows are totals of others: sums would count these twice."""
+    total_labels: tuple[str, ...] = ()
+    """The first cell of each such row, such as `Total`."""
 
 
 @dataclass(slots=True)
@@ -81,23 +85,43 @@ class _Part:
     """What one document has of a table."""
 
     rows: int = 0
-    totals: int = 0
+    total_labels: list[str] = field(default_factory=list)
     samples: list[tuple[Value, ...]] = field(default_factory=list)
+    _sums: dict[int, float] = field(default_factory=dict)  # of each column, of all rows but totals
+    _sums_below_total: dict[int, float] = field(default_factory=dict)  # and of those since the last total
 
     def add(self, cells: Sequence[Value]) -> None:
         """Add a row."""
         self.rows += 1
-        self.totals += is_total(cells)
         if self.rows <= _MAX_SAMPLES:
             self.samples.append(tuple(cells))
+        numbers = {place: cell for place, cell in enumerate(cells) if isinstance(cell, int | float)}
+        label = _first_cell(cells)
+        if is_total(cells) and numbers and (_TOTAL.fullmatch(label.rstrip(" :")) or self._has_sums(numbers)):
+            self.total_labels.append(label)
+            self._sums_below_total.clear()
+        else:
+            for sums in (self._sums, self._sums_below_total):
+                for place, number in numbers.items():
+                    sums[place] = sums.get(place, 0) + number
+
+    def _has_sums(self, numbers: Mapping[int, float]) -> bool:
+        """Return whether one of a row's numbers is the sum of those above it."""
+        for place, number in numbers.items():
+            for sums in (self._sums, self._sums_below_total):
+                if number and isclose(number, sums.get(place, 0), rel_tol=_ROUNDED):
+                    return True
+        return False
 
 
 def is_total(cells: Sequence[Value]) -> bool:
-    """Return whether the first cell with something in it says that the row is a total of others."""
-    for cell in cells:
-        if cell is not None:
-            return _TOTAL.match(str(cell)) is not None
-    return False
+    """Return whether the first cell with something in it may say that the row is a total of others."""
+    return _TOTAL.match(_first_cell(cells)) is not None
+
+
+def _first_cell(cells: Sequence[Value]) -> str:
+    """Return the first cell with something in it."""
+    return next((str(cell) for cell in cells if cell is not None), "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +158,9 @@ class TableDatabase:
 
 def _describe(name: str, columns: tuple[TableColumn, ...], parts: dict[str, _Part]) -> CorpusTable:
     samples: list[tuple[Value, ...]] = []
+    total_labels: list[str] = []
     for part in parts.values():
+        total_labels += part.total_labels
         samples += part.samples[: _MAX_SAMPLES - len(samples)]
     return CorpusTable(
         name=name,
@@ -142,7 +168,8 @@ def _describe(name: str, columns: tuple[TableColumn, ...], parts: dict[str, _Par
         rows=sum(part.rows for part in parts.values()),
         documents=tuple(parts),
         samples=tuple(samples),
-        totals=sum(part.totals for part in parts.values()),
+        totals=len(total_labels),
+        total_labels=tuple(total_labels),
     )
 
 

@@ -14,7 +14,7 @@ from pathlib import PurePosixPath
 from statistics import median_low
 
 from arag.evaluation.making.drafts import Draft
-from arag.retrieval.corpus.table_rows import LABEL, UNNAMED, Row, SourceTable, find_tables
+from arag.retrieval.corpus.table_rows import NAMELESS, Row, SourceTable, find_tables
 from arag.retrieval.corpus.tables import is_total
 from arag.retrieval.corpus.values import ColumnFormat, Value, find_format
 from arag.retrieval.index import Index
@@ -131,7 +131,7 @@ def _name_tables(document: Sequence[Chunk]) -> Iterator[tuple[str, SourceTable]]
 def _prepare(name: str, document: str, source: SourceTable) -> Table | None:
     """Return a table as questions need it; None if they cannot tell its rows apart."""
     rows = [row for row in source.rows if not is_total(list(row.cells.values()))]
-    labels = [label for label in source.columns if label not in {LABEL, UNNAMED} and len(label) <= _MAX_CELL]
+    labels = [label for label in source.columns if len(label) <= _MAX_CELL and not NAMELESS.fullmatch(label)]
     key = next((label for label in labels if _tells_apart(label, rows)), None)
     if key is None or len(rows) < _MIN_ROWS:
         return None

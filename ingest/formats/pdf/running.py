@@ -95,7 +95,7 @@ def _is_in_larger_type(edge: Edge, page: Iterable[Line]) -> bool:
 
 
 def _is_next_to(edge: Edge, outer: Edge | None) -> bool:
-    """Return whether a line is the next one of a head or a foot: text in larger type far from it is none."""
+    """Return whether a line is the next one of a head or a foot: text far from it is none."""
     if outer is None:
         return False
     distance = abs(edge.line.bottom - outer.line.bottom)

@@ -53,12 +53,9 @@ def _find_turns(value: JSON) -> list[dict[str, JSON]]:
     """Return the objects of a list, or the messages of a tree in the order of their times, as ChatGPT exports it."""
     if not isinstance(value, dict):
         return find_objects(value)
-    messages: list[dict[str, JSON]] = []
-    for node in find_objects(list(value.values())):
-        message = node.get("message")
-        if isinstance(message, dict):
-            messages.append(message)
-    return sorted(messages, key=_time_of_creation)
+    nodes = find_objects(list(value.values()))
+    messages = filter(None, (node.get("message") for node in nodes))
+    return sorted(find_objects(list(messages)), key=_time_of_creation)
 
 
 def _time_of_creation(message: Mapping[str, JSON]) -> float:
@@ -79,9 +76,8 @@ def _write_turn(turn: Mapping[str, JSON]) -> str:
     name = speaker or time
     if speaker and time:
         name = f"{speaker} ({time})"
-    if not name:
-        return words
-    return f"{name}: {words}"
+    said = filter(None, [name, words])
+    return ": ".join(said)
 
 
 def _first_text(turn: Mapping[str, JSON], names: Sequence[str]) -> str:
@@ -100,13 +96,11 @@ def _find_words(turn: Mapping[str, JSON]) -> list[str]:
     said: JSON = None
     for name in _WORDS:
         said = said or turn.get(name)
-    parts = [said]
-    if isinstance(said, list):
-        parts = said
+    parts = said if isinstance(said, list) else [said]
     words = _find_texts(parts)
-    for call in [turn, *find_objects(turn.get("tool_calls"))]:
-        words += _write_call(call)
-    return words
+    calls = [turn, *find_objects(turn.get("tool_calls"))]
+    written_calls = map(_write_call, calls)
+    return [*words, *filter(None, written_calls)]
 
 
 def _find_texts(parts: Sequence[JSON]) -> list[str]:
@@ -129,12 +123,11 @@ def _find_attached(message: Mapping[str, JSON]) -> list[str]:
     lines: list[str] = []
     for name in _ATTACHED:
         for part in find_objects(message.get(name)):
-            texts = [_text_of(part.get(word)) for word in _ATTACHED_WORDS]
-            line = ": ".join(filter(None, texts))
-            if line:
-                lines.append(line)
+            values = map(part.get, _ATTACHED_WORDS)
+            texts = filter(None, map(_text_of, values))
+            lines.append(": ".join(texts))
             lines += _find_attached(part)
-    return lines
+    return list(filter(None, lines))
 
 
 def _text_of(value: JSON) -> str:
@@ -144,15 +137,15 @@ def _text_of(value: JSON) -> str:
     return value if isinstance(value, str) else ""
 
 
-def _write_call(part: Mapping[str, JSON]) -> list[str]:
+def _write_call(part: Mapping[str, JSON]) -> str:
     """Return the call of a tool like a line of code; nothing for a part that is none."""
     call = part.get("function", part)
     if not isinstance(call, dict):
-        return []
+        return ""
     name = call.get("name")
     arguments = call.get("arguments", call.get("input"))
     if not isinstance(name, str) or arguments is None:
-        return []
+        return ""
     if not isinstance(arguments, str):
         arguments = json.dumps(arguments, ensure_ascii=False)
-    return [f"{name}({arguments})"]
+    return f"{name}({arguments})"

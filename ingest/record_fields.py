@@ -86,12 +86,11 @@ def find_fields(record: dict[str, JSON], names: FieldNames) -> Found:
     )
 
 
-def says_more(record: Mapping[str, JSON]) -> bool:
+def says_more(record: dict[str, JSON]) -> bool:
     """Return whether a record says something though its text is blank, as a message of a program with attachments."""
     texts = map(record.get, TEXT_NAMES)
     has_blank_text = any(map(is_blank, texts))
-    says_something = _find_name(record) or any(map(_holds_text, record.values()))
-    return has_blank_text and bool(says_something)
+    return has_blank_text and _holds_text(record)
 
 
 def is_blank(value: JSON) -> bool:

@@ -165,11 +165,12 @@ def _divide(first: Row, second: Row) -> Row:
     names: Row = {}
     group = ""
     has_groups = False
+    gaps = _gaps(first, second)
     for column in sorted({*first, *second}):
         above = first.get(column, "")
         below = second.get(column, "")
         if above:
-            spans_next_column = column + 1 in second and column + 1 not in first
+            spans_next_column = column + 1 in gaps
             group = above if spans_next_column else ""
         if below and not _is_name_below(below, above, group):
             return {}
@@ -194,8 +195,13 @@ def _are_of_another_kind(below: Sequence[Row], first: Row, second: Row) -> bool:
         return False
     if not _are_names(below[0]):
         return True
-    gaps = second.keys() - first.keys()
+    gaps = _gaps(first, second)
     return all(map(gaps.issubset, below))
+
+
+def _gaps(first: Row, second: Row) -> set[int]:
+    """Return the columns in which only the second of two rows has text."""
+    return second.keys() - first.keys()
 
 
 # --- names of the first columns in a row of their own ---
@@ -240,8 +246,6 @@ def _names_first_columns(row: Row, above: Sequence[Row], below: Row) -> bool:
 
     In two rows, there may be names of the columns' groups, such as `Year` beside `2022`, above its last name.
     """
-    if not _are_names(row):
-        return False
     last = max(row)
     is_whole = len(row) == last - min(below) + 1
     if not is_whole:
@@ -285,11 +289,26 @@ def may_be_form(rows: Sequence[Row]) -> bool:
     """Return whether the rows of a short table may be titles and fields, with different names and mostly texts."""
     if len(rows) == MAX_ROWS or max(map(len, rows)) > FORM_COLUMNS:
         return False
-    fields = [row for row in rows if len(row) == FORM_COLUMNS]
-    names = [row[min(row)] for row in fields]
-    values = [row[max(row)] for row in fields]
+    names, values = _read_fields(rows)
     are_distinct = len(set(names)) == len(names)
-    return are_distinct and kinds_of(names) <= {TEXT} and kind_of_most(values[1:]) == TEXT
+    return are_distinct and _are_mostly_texts(names, values)
+
+
+def _read_fields(rows: Sequence[Row]) -> tuple[list[str], list[str]]:
+    """Return the names and the values of rows of two cells; others are titles."""
+    names: list[str] = []
+    values: list[str] = []
+    for row in rows:
+        if len(row) == FORM_COLUMNS:
+            name, value = row.values()
+            names.append(name)
+            values.append(value)
+    return names, values
+
+
+def _are_mostly_texts(names: Sequence[str], values: Sequence[str]) -> bool:
+    """Return whether the names of fields are texts, and no other kind is that of most values below the first."""
+    return kinds_of(names) <= {TEXT} and kind_of_most(values[1:]) == TEXT
 
 
 def _is_form(top: Sequence[Row], is_sheet: bool) -> bool:
@@ -298,23 +317,12 @@ def _is_form(top: Sequence[Row], is_sheet: bool) -> bool:
         return False
     if not is_sheet:
         return True
-    lefts: list[str] = []
-    rights: list[str] = []
-    for row in top:
-        if len(row) != FORM_COLUMNS:
-            continue
-        left = min(row)
-        right = max(row)
-        lefts.append(row[left])
-        rights.append(row[right])
-    if all(left.endswith(":") for left in lefts):
+    names, values = _read_fields(top)
+    if all(name.endswith(":") for name in names):
         return True
-    below_first = rights[1:]
-    are_lefts_texts = kinds_of(lefts) == {TEXT}
-    are_rights_mixed = kind_of_most(below_first) == TEXT
-    if not are_lefts_texts or not are_rights_mixed:
+    if not _are_mostly_texts(names, values):
         return False
-    kinds = kinds_of(below_first)
+    kinds = kinds_of(values[1:])
     has_several_kinds = len(kinds) > 1
     return has_several_kinds and TEXT in kinds
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from itertools import chain
 
 from arag.ingest.formats.headings import Line, is_title
 
@@ -27,11 +28,7 @@ def mark_bold_titles(pages: Sequence[Sequence[Line]]) -> list[list[Line]]:
     Args:
         pages: The lines of each page.
     """
-    characters = Counter[float]()
-    for page in pages:
-        for line in page:
-            characters[line.size] += len(line.text)
-    body_size = max(characters, key=lambda size: characters[size], default=0.0)
+    body_size = usual_size(chain.from_iterable(pages))
     marked: list[list[Line]] = []
     for page in pages:
         lines: list[Line] = []
@@ -40,6 +37,14 @@ def mark_bold_titles(pages: Sequence[Sequence[Line]]) -> list[list[Line]]:
             lines.append(line._replace(is_bold_title=True) if is_found else line)
         marked.append(lines)
     return marked
+
+
+def usual_size(lines: Iterable[Line]) -> float:
+    """Return the size of type that most characters have."""
+    characters = Counter[float]()
+    for line in lines:
+        characters[line.size] += len(line.text)
+    return max(characters, key=lambda size: characters[size], default=0.0)
 
 
 def _is_bold(line: Line) -> bool:
@@ -54,7 +59,7 @@ def _is_bold_title(page: Sequence[Line], number: int) -> bool:
     text = _text_below(line, page[number + 1 :])
     if not text:
         return False
-    first, *others = text
+    first, *others = text[:2]
     if not others and len(first.text) < _MIN_TEXT:
         return False
     pitch = first.bottom - others[0].bottom if others else _PITCH * first.size
@@ -71,21 +76,18 @@ def _text_below(line: Line, following: Iterable[Line]) -> list[Line]:
         pitch = above.bottom - other.bottom
         is_near = 0 < pitch < _MAX_PITCH * line.size
         is_straight = abs(other.left - line.left) < _STRAIGHT
-        if not is_near or not is_straight or other.size > line.size or _is_bold(other):
+        if not is_near or not is_straight or _is_bold(other):
             break
         text.append(other)
         above = other
-        if len(text) > 1:
-            break
     goes_on = bool(text) and text[0].text[:1].islower()
     return [] if goes_on else text
 
 
 def _is_set_apart(line: Line, before: Sequence[Line], min_pitch: float) -> bool:
     """Return whether there is space above a line, or it is at the top of its column."""
-    for above in reversed(before):
-        pitch = above.bottom - line.bottom
-        if pitch <= 0:
-            return True
-        return pitch >= min_pitch
-    return True
+    if not before:
+        return True
+    pitch = before[-1].bottom - line.bottom
+    is_at_top = pitch <= 0
+    return is_at_top or pitch >= min_pitch

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from itertools import pairwise
+from dataclasses import dataclass, field
+from itertools import chain, pairwise
 from typing import TypeAlias
 
 from arag.ingest.formats.joining import join_texts
-from arag.ingest.formats.pdf.rows import TIGHT, Extent, Row, is_figure
+from arag.ingest.formats.pdf.rows import TIGHT, Extent, Row, extents_of, is_figure
 from arag.ingest.formats.table_headers import MAX_ROWS, find_header
 from arag.ingest.formats.tables import cells_with_names, cells_with_text
 
@@ -35,7 +35,7 @@ class TableRow:
     """
 
     row: Row
-    cells: list[str]
+    cells: list[str] = field(default_factory=list)
     is_entry: bool = False
 
 
@@ -55,8 +55,7 @@ class _Line:
         """Add further lines of the cells."""
         for column, text in further.cells.items():
             above = self.cells.get(column, "")
-            lines = [above, text] if above else [text]
-            self.cells[column] = join_texts(lines)
+            self.cells[column] = join_texts(filter(None, [above, text]))
         # The row then has the pieces of both, so that the next distance is from its last line.
         self.row = Row(
             cells=[*self.row.cells, *further.row.cells],
@@ -96,7 +95,7 @@ def align_cells(rows: Sequence[Row]) -> list[TableRow]:
     lines = _align(others, columns)
     if not lines:
         return []
-    title = TableRow(first, cells=[])
+    title = TableRow(first)
     return [title, *_fill(lines)]
 
 
@@ -151,7 +150,7 @@ def _align(rows: Sequence[Row], columns: Sequence[Extent]) -> list[_Line]:
             return []
         lines.append(_Line(row, cells))
     lines = _join_wrapped(lines)
-    _move_names(lines, len(columns))
+    _move_names(lines)
     most_cells = max(len(row.cells) for row in rows)
     filled = _filled_columns(lines)
     is_clear = len(filled) <= most_cells + 1
@@ -190,7 +189,7 @@ def _filled_columns(lines: Iterable[_Line]) -> set[int]:
     return filled
 
 
-def _move_names(lines: Sequence[_Line], columns: int) -> None:
+def _move_names(lines: Sequence[_Line]) -> None:
     """Move names of columns over their figures, which may be set to the other side of the column."""
     header, *others = lines
     if header.has_figure:
@@ -199,9 +198,7 @@ def _move_names(lines: Sequence[_Line], columns: int) -> None:
     filled = _filled_columns(others)
     free = filled - named
     without_figures = named - filled
-    for column in reversed(range(columns)):
-        if column not in without_figures:
-            continue
+    for column in sorted(without_figures, reverse=True):
         for other in (column + 1, column - 1):
             if other in free:
                 header.cells[other] = header.cells.pop(column)
@@ -214,9 +211,7 @@ def _move_names(lines: Sequence[_Line], columns: int) -> None:
 
 def _find_columns(rows: Sequence[Row]) -> list[Extent]:
     """Return the columns: what the narrow cells below each other take together."""
-    extents: list[Extent] = []
-    for row in rows:
-        extents += row.extents
+    extents = extents_of(rows)
     extents.sort(key=lambda extent: extent.width)
     columns: list[Extent] = []
     for extent in extents:
@@ -253,7 +248,7 @@ def _are_of_labels(first: Extent, second: Extent, rows: Iterable[Row]) -> bool:
             return False
         label = row.extents[0]
         is_long = len(_hits(both, label)) == len(both)
-        has_long_label = has_long_label or is_long
+        has_long_label |= is_long
     return has_long_label
 
 
@@ -356,16 +351,11 @@ def _may_be_group(name: str) -> bool:
     return not any(map(str.isdigit, name))
 
 
-def _are_apart(groups: Iterable[Sequence[int]]) -> bool:
+def _are_apart(groups: Sequence[Sequence[int]]) -> bool:
     """Return whether each name has columns of its own."""
-    taken: set[int] = set()
-    for group in groups:
-        if not group:
-            return False
-        if not taken.isdisjoint(group):
-            return False
-        taken.update(group)
-    return True
+    taken = list(chain.from_iterable(groups))
+    are_different = len(taken) == len(set(taken))
+    return are_different and all(groups)
 
 
 def _columns_below(name: Extent, cells: _Cells, columns: Sequence[Extent]) -> list[int]:

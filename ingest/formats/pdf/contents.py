@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from itertools import pairwise
 
 from arag.ingest.formats.pdf.rows import Row
 
@@ -34,8 +33,8 @@ def is_contents_title(text: str) -> bool:
 def begins_contents(text: str) -> bool:
     """Return whether a line is the title of contents, or an entry with leaders: the next lines are entries, too."""
     entry = _ENTRY.fullmatch(text)
-    has_leaders = entry is not None and entry["leaders"] is not None
-    return has_leaders or is_contents_title(text)
+    is_entry_with_leaders = entry is not None and _has_leaders(entry)
+    return is_entry_with_leaders or is_contents_title(text)
 
 
 def is_contents(rows: Sequence[Row], *, is_in_contents: bool) -> bool:
@@ -50,11 +49,11 @@ def is_contents(rows: Sequence[Row], *, is_in_contents: bool) -> bool:
     """
     entries = list(filter(None, map(_match_entry, rows)))
     entries_end = rows[-1].extents[0].right
-    titles = [row for row in rows if _is_title_of_part(row, entries_end)]
-    others = len(rows) - len(entries) - len(titles)
+    titles = sum(_is_title_of_part(row, entries_end) for row in rows)
+    others = len(rows) - len(entries) - titles
     if len(entries) < max(1, _MOSTLY * (len(entries) + others)):
         return False
-    with_leaders = sum(entry["leaders"] is not None for entry in entries)
+    with_leaders = sum(map(_has_leaders, entries))
     if 2 * with_leaders > len(entries):
         return True
     if others or not _are_in_order(entries):
@@ -81,13 +80,17 @@ def _match_entry(row: Row) -> re.Match[str] | None:
     return _ENTRY.fullmatch("\t".join(row.texts))
 
 
+def _has_leaders(entry: re.Match[str]) -> bool:
+    return entry["leaders"] is not None
+
+
 def _are_in_order(entries: Sequence[re.Match[str]]) -> bool:
     """Return whether each entry has one page, and none is before that of the entry above it."""
     pages = [entry["pages"] for entry in entries]
-    numbers = [int(page) for page in pages if page.isdecimal()]
-    if len(numbers) < len(pages):
+    if not all(map(str.isdecimal, pages)):
         return False
-    return all(number <= following for number, following in pairwise(numbers))
+    numbers = list(map(int, pages))
+    return numbers == sorted(numbers)
 
 
 def _are_sections(entries: Sequence[re.Match[str]]) -> bool:

@@ -20,6 +20,7 @@ _BOTTOM = (-1, -2)
 _CELL_ENDS = " |"  # of empty cells, where the line was read as a row of the table below it
 
 _Key = TypeVar("_Key")
+Place: TypeAlias = tuple[int, int]  # a page, and the position of a line among the page's
 Beside: TypeAlias = tuple[int, bool, int]  # a page, whether the line is at its top, and the line's rank
 
 
@@ -45,6 +46,11 @@ class Edge:
     numbers: list[PageNumber]
     is_foot: bool = False
     has_number: bool = False
+
+    @property
+    def place(self) -> Place:
+        """Its page and its position there."""
+        return (self.page, self.position)
 
     @property
     def is_number(self) -> bool:

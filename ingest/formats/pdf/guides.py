@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from itertools import chain
 
 from arag.ingest.formats.headings import LARGER, Line
 from arag.ingest.formats.pdf.edges import MIN_PAGES, Edge
@@ -34,8 +35,8 @@ def find_guides(
     found: list[Edge] = []
     for group in groups:
         edges = list(filter(_may_be_guide, group))
-        is_on_few_pages = 2 * len(edges) < len(pages)
-        if is_on_few_pages or len(edges) < MIN_PAGES:
+        min_pages = max(MIN_PAGES, len(pages) / 2)
+        if len(edges) < min_pages:
             continue
         constant = _constant_texts(edges)
         guides: list[Edge] = []
@@ -52,7 +53,7 @@ def find_guides(
 
 
 def _may_be_guide(edge: Edge) -> bool:
-    return edge.rank in _OUTERMOST and not edge.is_number and comparable(edge.text) != ""
+    return edge.rank in _OUTERMOST and comparable(edge.text) != ""
 
 
 def _repeats(edge: Edge, page: Iterable[Line], headings: Mapping[str, float]) -> bool:
@@ -91,10 +92,8 @@ def _constant_texts(edges: Sequence[Edge]) -> set[str]:
     """Return the texts with which most lines at a place begin or end, such as the title of the book."""
     counts = Counter[str]()
     for edge in edges:
-        texts: set[str] = set()
-        for parts in _divide(edge.text):
-            texts.update(map(comparable, parts))
-        counts.update(texts)
+        parts = chain.from_iterable(_divide(edge.text))
+        counts.update(set(map(comparable, parts)))
     return {text for text, lines in counts.items() if 2 * lines > len(edges)}
 
 
@@ -106,8 +105,6 @@ def _divide(text: str) -> list[tuple[str, str]]:
 
 def repeats_heading(edge: Edge, headings: Mapping[str, float]) -> bool:
     """Return whether the text of a line is a heading, in larger type than the line."""
-    if edge.line.level:
-        return False
     sizes = [headings.get(name, 0.0) for name in names(edge.text)]
     return max(sizes, default=0.0) > LARGER * edge.line.size
 
@@ -119,7 +116,8 @@ def is_heading(text: str, headings: Collection[str]) -> bool:
         return True
     if not text.rstrip().endswith(_CUT_OFF):
         return False
-    return any(heading.startswith(name) for heading in headings for name in found)
+    beginnings = tuple(found)
+    return any(heading.startswith(beginnings) for heading in headings)
 
 
 def names(text: str) -> set[str]:

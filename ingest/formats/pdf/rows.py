@@ -82,12 +82,12 @@ class Row:
     @property
     def texts(self) -> list[str]:
         """The text of each cell."""
-        return [cell_text(cell) for cell in self.cells]
+        return list(map(cell_text, self.cells))
 
     @property
     def extents(self) -> list[Extent]:
         """The place of each cell."""
-        return [_cell_extent(cell) for cell in self.cells]
+        return list(map(_cell_extent, self.cells))
 
     @property
     def height(self) -> float:
@@ -178,6 +178,14 @@ class Row:
 def cell_text(cell: Cell) -> str:
     """Return the text of a cell's lines."""
     return join_texts(line.text for line in cell)
+
+
+def extents_of(rows: Iterable[Row]) -> list[Extent]:
+    """Return the places of the cells of rows."""
+    extents: list[Extent] = []
+    for row in rows:
+        extents += row.extents
+    return extents
 
 
 def is_figure(text: str) -> bool:

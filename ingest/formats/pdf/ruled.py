@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import TypeAlias
 
 from arag.ingest.formats.pdf.cells import TableRow, name_cells
@@ -13,6 +13,7 @@ from arag.ingest.formats.pdf.pieces import make_piece
 from arag.ingest.formats.pdf.rows import Cell, Row, cell_text, is_figure
 from arag.ingest.formats.pdf.rules import Grid, Region
 from arag.ingest.formats.pdf.words import Word
+from arag.ingest.formats.tables import cells_with_text
 
 _MIN_ROWS = 2  # with several cells that have text
 _MIN_FILLED = 0.25  # of a table's cells: a chart has rules, too, but few words between them
@@ -39,7 +40,7 @@ class _Words:
 
     grid: Grid
     lines: dict[Region, dict[int, list[Word]]] = field(default_factory=lambda: defaultdict(dict))
-    words: int = 0
+    numbers: list[int] = field(default_factory=list)  # the line of each word
     crossing: int = 0
 
     def add(self, number: int, word: Word) -> bool:
@@ -51,19 +52,16 @@ class _Words:
         self.lines[region].setdefault(number, []).append(word)
         left = self.grid.lefts[region.first_column]
         right = self.grid.lefts[region.last_column + 1]
-        self.words += 1
+        self.numbers.append(number)
         self.crossing += word.left < left - _CROSSING or word.right > right + _CROSSING
         return True
 
-    def rows(self) -> Iterator[dict[Region, list[list[Word]]]]:
-        """Yield the lines of the cells that begin in each row and have text, from left to right."""
-        for row in range(self.grid.rows):
-            cells: dict[Region, list[list[Word]]] = {}
-            for column in range(self.grid.columns):
-                region = self.grid.regions[row, column]
-                if region in self.lines and region.first_row == row:
-                    cells[region] = list(self.lines[region].values())
-            yield cells
+    def rows(self) -> list[dict[Region, list[list[Word]]]]:
+        """Return the lines of the cells that begin in each row and have text, from left to right."""
+        rows: list[dict[Region, list[list[Word]]]] = [{} for _ in range(self.grid.rows)]
+        for region in sorted(self.lines, key=lambda region: region.first_column):
+            rows[region.first_row][region] = list(self.lines[region].values())
+        return rows
 
 
 def find_ruled_tables(lines: Sequence[Sequence[Word]], grids: Sequence[Grid]) -> tuple[list[RuledTable], Lines]:
@@ -78,17 +76,12 @@ def find_ruled_tables(lines: Sequence[Sequence[Word]], grids: Sequence[Grid]) ->
     for grid in grids:
         words = _Words(grid)
         beside: list[Sequence[Word]] = []
-        first_line = -1
         for number, line in enumerate(rest):
-            others = line
-            if line and grid.is_beside(line[0].bottom):
-                others = [word for word in line if not words.add(number, word)]
-            if first_line < 0 and len(others) < len(line):
-                first_line = number
-            beside.append(others)
+            beside.append([word for word in line if not words.add(number, word)])
         if not _is_table(words):
             continue
         rest = beside
+        first_line = words.numbers[0]
         tables[first_line] = tables.get(first_line, []) + _make_rows(words)
     found: list[RuledTable] = []
     above: Lines = []
@@ -106,7 +99,7 @@ def find_ruled_tables(lines: Sequence[Sequence[Word]], grids: Sequence[Grid]) ->
 
 def _is_table(words: _Words) -> bool:
     """Return whether the words in a grid are a table, with a rule between each two of its cells."""
-    if words.crossing > _MAX_CROSSING * words.words:
+    if words.crossing > _MAX_CROSSING * len(words.numbers):
         return False
     filled = len(words.lines)
     if filled < _MIN_FILLED * len(set(words.grid.regions.values())):
@@ -125,24 +118,25 @@ def _has_rows_inside(cells: Sequence[Sequence[Sequence[Word]]]) -> bool:
     are_alike = len(cells) > 1 and len(counts) == 1
     if are_alike and min(counts) >= _MANY_LINES:
         return True
-    for lines in cells:
-        if len(lines) > _MAX_LINES:
-            return True
-        are_figures = all(is_figure(word.text) for line in lines for word in line)
-        if len(lines) > 1 and are_figures:
-            return True
-    return False
+    is_part_of_page = max(counts, default=0) > _MAX_LINES
+    return is_part_of_page or any(map(_are_figures, cells))
+
+
+def _are_figures(lines: Sequence[Sequence[Word]]) -> bool:
+    """Return whether a cell has several lines, of figures alone."""
+    words = chain.from_iterable(lines)
+    return len(lines) > 1 and all(is_figure(word.text) for word in words)
 
 
 def _has_columns_inside(words: _Words) -> bool:
     """Return whether many lines of cells have wide gaps, as between columns that no rule divides."""
-    lines = 0
-    gapped = 0
-    for by_line in words.lines.values():
-        for line in by_line.values():
-            lines += 1
-            gapped += any(word.left - before.right > word.height for before, word in pairwise(line))
-    return gapped > _MAX_GAPPED * lines
+    lines = list(chain.from_iterable(by_line.values() for by_line in words.lines.values()))
+    gapped = sum(map(_has_wide_gap, lines))
+    return gapped > _MAX_GAPPED * len(lines)
+
+
+def _has_wide_gap(line: Sequence[Word]) -> bool:
+    return any(word.left - before.right > word.height for before, word in pairwise(line))
 
 
 # --- their rows ---
@@ -182,6 +176,6 @@ def _leave_out_empty_columns(rows: Sequence[TableRow]) -> None:
     """Leave out columns without text, such as those between two lines of a double rule."""
     filled: set[int] = set()
     for row in rows:
-        filled.update(number for number, text in enumerate(row.cells) if text)
+        filled.update(cells_with_text(row.cells))
     for row in rows:
         row.cells = [text for number, text in enumerate(row.cells) if number in filled]

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import ctypes
-from bisect import bisect
+from bisect import bisect, bisect_left
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise, product
+from itertools import chain, pairwise, product, starmap
 from typing import NamedTuple
 
 import pypdfium2
@@ -18,7 +18,6 @@ from arag.ingest.formats.pdf.glyphs import Box, PageText
 _THIN = 3.0  # points: how thick a rule may be
 _SHORTEST = 5.0  # points: what is shorter is a corner, a dot or a part of a letter
 _NEAR = 3.0  # points: rules that are nearer are one rule, such as double lines, and the borders of two cells
-_MAX_LEADING = 20.0  # points: how far the words of one line may be above or below each other
 _MAX_OBJECTS = 20_000  # of a page: one with more is a map or a drawing
 _MAX_SEGMENTS = 2_000  # of its larger paths
 _MAX_RULES = 400  # of a page
@@ -77,10 +76,6 @@ class Grid:
         """The number of its columns."""
         return len(self.lefts) - 1
 
-    def is_beside(self, y: float) -> bool:
-        """Return whether a line of text at a height may be in the grid, at least in part."""
-        return self.bottoms[0] - _MAX_LEADING < y < self.bottoms[-1] + _MAX_LEADING
-
     def region_at(self, x: float, y: float) -> Region | None:
         """Return the cell at a place of the page, or nothing beside the grid."""
         row = self.rows - bisect(self.bottoms, y)
@@ -99,20 +94,18 @@ def find_grids(page: pypdfium2.PdfPage, text: PageText) -> list[Grid]:
     down: list[_Rule] = []
     for box in _read_boxes(page):
         turned = text.turn_back(box)
-        if turned.height <= _THIN and turned.width >= _SHORTEST:
+        if max(turned.width, turned.height) < _SHORTEST:
+            continue
+        if turned.height <= _THIN:
             across.append(_Rule((turned.bottom + turned.top) / 2, turned.left, turned.right))
-        elif turned.width <= _THIN and turned.height >= _SHORTEST:
+        elif turned.width <= _THIN:
             down.append(_Rule((turned.left + turned.right) / 2, turned.bottom, turned.top))
     across = _join(across)
     down = _join(down)
     if len(across) + len(down) > _MAX_RULES:
         return []
-    grids: list[Grid] = []
-    for rules_across, rules_down in _connect(across, down):
-        grid = _make_grid(rules_across, rules_down)
-        if grid:
-            grids.append(grid)
-    return grids
+    grids = starmap(_make_grid, _connect(across, down))
+    return list(filter(None, grids))
 
 
 # --- what is drawn on a page ---
@@ -226,9 +219,11 @@ def _connect(across: Sequence[_Rule], down: Sequence[_Rule]) -> Iterator[tuple[l
             further = left.intersection(touching[number])
             left -= further
             waiting += further
+        connected.sort()
+        first_down = bisect_left(connected, len(across))
         yield (
-            [across[number] for number in connected if number < len(across)],
-            [down[number - len(across)] for number in connected if number >= len(across)],
+            [across[number] for number in connected[:first_down]],
+            [down[number - len(across)] for number in connected[first_down:]],
         )
 
 
@@ -249,13 +244,13 @@ def _make_grid(across: Sequence[_Rule], down: Sequence[_Rule]) -> Grid | None:
     def neighbours(row: int, column: int) -> Iterator[tuple[int, int]]:
         """Yield the places beside a place, from the top, that no rule divides from it."""
         from_bottom = rows - 1 - row
-        if column and not is_wall_left(column, from_bottom):
+        if not is_wall_left(column, from_bottom):
             yield row, column - 1
-        if column + 1 < columns and not is_wall_left(column + 1, from_bottom):
+        if not is_wall_left(column + 1, from_bottom):
             yield row, column + 1
-        if row + 1 < rows and not is_wall_below(from_bottom, column):
+        if not is_wall_below(from_bottom, column):
             yield row + 1, column
-        if row and not is_wall_below(from_bottom + 1, column):
+        if not is_wall_below(from_bottom + 1, column):
             yield row - 1, column
 
     regions: dict[tuple[int, int], Region] = {}
@@ -279,9 +274,7 @@ def _edges(rules: Iterable[_Rule], crossing: Iterable[_Rule]) -> list[float]:
     Rules that end elsewhere are of a drawing: then there are no edges.
     """
     edges = sorted({rule.place for rule in rules})
-    ends: list[float] = []
-    for rule in crossing:
-        ends += [rule.start, rule.end]
+    ends = list(chain.from_iterable((rule.start, rule.end) for rule in crossing))
     first = edges[0] - 2 * _NEAR
     last = edges[-1] + 2 * _NEAR
     for end in ends:
@@ -302,9 +295,13 @@ def _walls(
     edges: Sequence[float],
     crossing_edges: Sequence[float],
 ) -> Callable[[int, int], bool]:
-    """Return a function that tells whether a rule is at an edge, beside the middle of a row or a column."""
-    walls: set[tuple[int, int]] = set()
+    """Return a function that tells whether a rule is at an edge, beside the middle of a row or a column.
+
+    At the outermost edges, which may lack their rules, it always tells so.
+    """
     middles = [(start + end) / 2 for start, end in pairwise(crossing_edges)]
+    outermost = (0, len(edges) - 1)
+    walls = set(product(outermost, range(len(middles))))
     for rule in rules:
         edge = edges.index(rule.place)
         for number, middle in enumerate(middles):

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from itertools import chain, pairwise
+from itertools import chain, groupby, pairwise
 
 from arag.ingest.formats.headings import LARGER, Line
-from arag.ingest.formats.pdf.edges import MAX_PITCH, MIN_PAGES, Beside, Edge, find_edges, min_feet
+from arag.ingest.formats.pdf.bold import usual_size
+from arag.ingest.formats.pdf.edges import MAX_PITCH, MIN_PAGES, Beside, Edge, Place, find_edges, min_feet
 from arag.ingest.formats.pdf.guides import comparable, find_guides, is_heading, names, repeats_heading
 from arag.text.normalise import CELL_BOUNDARY
 
@@ -41,20 +42,15 @@ def without_running_lines(pages: Sequence[Sequence[Line]], titles: Iterable[str]
         found += _find_running(group, len(pages), headings)
     found += _find_further_lines(found, edges)
     left_out = _choose(found, pages, headings)
-    without_numbers: dict[tuple[int, int], str] = {}
-    for edge in found:
-        if edge.has_number:
-            without_numbers[edge.page, edge.position] = edge.text.strip(CELL_BOUNDARY)
-    running = {edge.beside(0) for edge in found}
-    for edge in find_guides(groups, pages, headings):
-        if edge.beside(0) not in running:
-            left_out[edge.page].add(edge.position)
+    without_numbers = {edge.place: edge.text.strip(CELL_BOUNDARY) for edge in found}
+    guides = {edge.place for edge in find_guides(groups, pages, headings)}
+    left_out |= guides - without_numbers.keys()
     kept: list[list[Line]] = []
     for number, page in enumerate(pages):
         lines: list[Line] = []
         for position, line in enumerate(page):
             is_heading = line.level > 0  # that the outline names: the section above it ends there
-            if position in left_out[number] and not is_heading:
+            if (number, position) in left_out and not is_heading:
                 continue
             text = without_numbers.get((number, position), line.text)
             lines.append(line._replace(text=text))
@@ -66,13 +62,13 @@ def _choose(
     found: list[Edge],
     pages: Sequence[Sequence[Line]],
     headings: Mapping[str, float],
-) -> dict[int, set[int]]:
-    """Return by page the positions of the lines to leave out: page numbers, and all but the first of equal lines.
+) -> set[Place]:
+    """Return the places of the lines to leave out: page numbers, and all but the first of equal lines.
 
     The first is left out, too, where it is a heading of the document.
     """
     running = {edge.beside(0): edge for edge in found}
-    left_out: dict[int, set[int]] = defaultdict(set)
+    left_out: set[Place] = set()
     seen: set[tuple[str, bool, bool]] = set()
     found.sort(key=lambda edge: (edge.page, edge.position))
     for edge in found:
@@ -86,7 +82,7 @@ def _choose(
         key = (edge.text, edge.has_number, edge.is_top)
         is_repeated = key in seen or repeats_heading(edge, headings) or _is_in_larger_type(edge, page)
         if edge.is_number or is_repeated:
-            left_out[edge.page].add(edge.position)
+            left_out.add(edge.place)
         seen.add(key)
     return left_out
 
@@ -99,11 +95,9 @@ def _is_in_larger_type(edge: Edge, page: Iterable[Line]) -> bool:
 
 
 def _is_next_to(edge: Edge, outer: Edge | None) -> bool:
-    """Return whether a line is the next one of a head or a foot: text in larger type far from it is none."""
+    """Return whether a line is the next one of a head or a foot: text far from it is none."""
     if outer is None:
         return False
-    if edge.line.size <= outer.line.size:
-        return True
     distance = abs(edge.line.bottom - outer.line.bottom)
     height = outer.line.top - outer.line.bottom
     return distance < MAX_PITCH * height
@@ -128,12 +122,9 @@ def _group_by_place(edges: Iterable[Edge]) -> list[list[Edge]]:
 
 
 def _is_same_place(lower: Edge, edge: Edge) -> bool:
-    is_same_edge = lower.is_top == edge.is_top
-    is_same_size = lower.line.size == edge.line.size
-    if not is_same_edge or not is_same_size:
-        return False
+    is_same_type = (lower.is_top, lower.line.size) == (edge.is_top, edge.line.size)
     distance = edge.line.bottom - lower.line.bottom
-    return distance <= _PLACE
+    return is_same_type and distance <= _PLACE
 
 
 def _find_running(edges: Sequence[Edge], pages: int, headings: Mapping[str, float]) -> list[Edge]:
@@ -180,9 +171,7 @@ def _is_one_text(edges: Sequence[Edge], pages: int) -> bool:
     most = max(counts.values(), default=0)
     has_numbers = all(edge.has_number for edge in edges)
     min_pages = min_feet(pages) if has_numbers else MIN_PAGES
-    if most < min_pages:
-        return False
-    is_on_most_pages = 2 * most > pages
+    is_on_most_pages = most >= max(min_pages, pages // 2 + 1)
     variants = len(edges) - most
     max_variants = _MAX_VARIANTS * len(edges)
     return is_on_most_pages and variants <= max_variants
@@ -209,7 +198,7 @@ def _find_further_lines(found: Sequence[Edge], edges: Iterable[Edge]) -> list[Ed
 def _is_directly_beside(edge: Edge, following: Edge) -> bool:
     distance = abs(edge.line.bottom - following.line.bottom)
     height = edge.line.top - edge.line.bottom
-    return edge.line.size == following.line.size and distance < _LINE_PITCH * height
+    return distance < _LINE_PITCH * height
 
 
 def _count_texts(edges: Iterable[Edge]) -> Counter[str]:
@@ -219,26 +208,18 @@ def _count_texts(edges: Iterable[Edge]) -> Counter[str]:
 
 def _is_chapters(edges: Sequence[Edge], pages: int, headings: Mapping[str, float]) -> bool:
     """Return whether the text at a place changes with the chapter."""
-    is_on_few_pages = 2 * len(edges) < pages
-    if is_on_few_pages or len(edges) < MIN_PAGES:
+    if len(edges) < max(MIN_PAGES, pages / 2):
         return False
-    with_number = 0
-    for edge in edges:
-        with_number += edge.has_number
+    with_number = sum(edge.has_number for edge in edges)
     if 2 * with_number > len(edges):
         return True
     in_order = sorted(edges, key=lambda edge: edge.page)
-    runs = 1
-    for edge, following in pairwise(in_order):
-        runs += edge.text != following.text
-    texts = set(_count_texts(edges))
-    comes_again = runs > len(texts)
-    has_short_runs = _MIN_RUN * runs > len(edges)
+    texts = [text for text, _ in groupby(edge.text for edge in in_order)]
+    comes_again = len(texts) > len(set(texts))
+    has_short_runs = _MIN_RUN * len(texts) > len(edges)
     if comes_again or has_short_runs:
         return False
-    in_headings = 0
-    for text in texts:
-        in_headings += is_heading(text, headings)
+    in_headings = sum(is_heading(text, headings) for text in texts)
     return 2 * in_headings >= len(texts)
 
 
@@ -256,18 +237,14 @@ def _without_variants(edges: Sequence[Edge], headings: Mapping[str, float]) -> l
 def _headings(pages: Sequence[Sequence[Line]], titles: Iterable[str]) -> dict[str, float]:
     """Return the texts of lines in larger type than most, with their sizes, and the document's own entries."""
     lines = list(chain.from_iterable(pages))
-    sizes = Counter[float]()
-    for line in lines:
-        sizes[line.size] += len(line.text)
-    body_size = max(sizes, key=lambda size: sizes[size], default=0.0)
+    body_size = usual_size(lines)
     headings: dict[str, float] = {}
     for line in lines:
         if line.size > LARGER * body_size:
             for name in names(line.text):
                 headings[name] = max(line.size, headings.get(name, 0.0))
-    for title in titles:
-        headings.update(dict.fromkeys(names(title), float("inf")))
-    return headings
+    entries = chain.from_iterable(map(names, titles))
+    return headings | dict.fromkeys(entries, float("inf"))
 
 
 # --- lines that belong to the text ---
@@ -276,23 +253,16 @@ def _headings(pages: Sequence[Sequence[Line]], titles: Iterable[str]) -> dict[st
 def _belongs_to_text(edge: Edge, page: Iterable[Line], running: Collection[Beside]) -> bool:
     """Return whether a line is under a heading of its own, is a heading, or is a row of a table."""
     line = edge.line
-    if line.text.endswith(_NAME_ENDS):
-        return True
     with_text = [other for other in page if other.text]
     by_height = sorted(with_text, key=lambda other: -other.bottom)
     place = by_height.index(line)
-    above = by_height[:place][-1:]
-    below = by_height[place + 1 :][:1]
-    is_running_above = edge.beside(-1) in running
-    is_running_below = edge.beside(1) in running
-    for other in above:
-        is_below_heading = _is_heading_of(other, line) and not is_running_above
-        is_named = other.text.endswith(_NAME_ENDS)
-        if is_below_heading or is_named or _are_rows(other, line):
-            return True
-    for other in below:
-        is_heading = _is_heading_of(line, other) and not is_running_below
-        if is_heading or _are_rows(line, other):
+    near = by_height[max(0, place - 1) : place + 2]
+    for upper, lower in pairwise(near):
+        other = edge.beside(-1 if lower is line else 1)
+        is_beside_running = other in running
+        is_heading = _is_heading_of(upper, lower) and not is_beside_running
+        is_named = upper.text.endswith(_NAME_ENDS)
+        if is_heading or is_named or _are_rows(upper, lower):
             return True
     return False
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import pairwise
+from itertools import chain, pairwise
 
 from arag.ingest.formats.pdf.cells import MAX_NAME, TableRow, align_cells, name_cells
 from arag.ingest.formats.pdf.contents import begins_contents, is_contents, is_contents_title, is_entry
 from arag.ingest.formats.pdf.pieces import STRAIGHT
-from arag.ingest.formats.pdf.rows import TIGHT, Extent, Row
+from arag.ingest.formats.pdf.rows import TIGHT, Extent, Row, extents_of
 
 _MAX_HEADER = 3  # rows
 _MAX_DISTANCE = 4  # times the height of the type: rows that are farther apart are of two tables
@@ -24,8 +24,7 @@ _PROSE_LINE = 20  # characters
 _NO_TABLE = range(0)
 _REFERENCE = re.compile(r"\[[\w+-]{1,8}\]")
 _BULLET = re.compile(r"[•‣◦▪■●○►·*]")
-_MARKER = re.compile(r"[^\w\s]{1,3}|[(\[]?(?:\d{1,3}|[A-Za-z]|[ivxIVX]+)[.)\]:]{1,2}|\[[\w+-]{1,8}\]")
-_NAME_ENDS = (":", "：")
+_MARKER_OR_NAME = re.compile(r"[^\w\s]{1,3}|[(\[]?(?:\d{1,3}|[A-Za-z]|[ivxIVX]+)[.)\]:]{1,2}|.*[:：]")
 
 
 def find_tables(rows: Iterable[Row]) -> Iterator[TableRow]:
@@ -45,24 +44,18 @@ def find_tables(rows: Iterable[Row]) -> Iterator[TableRow]:
         is_in_contents |= is_below_head
         if entries and is_contents(entries, is_in_contents=is_in_contents):
             yield from _table(head)
-            yield from _entries(entries)
+            yield from map(_entry, entries)
             is_in_contents = True
         else:
             table = _find_table(group)
-            yield from _lines(group[: table.start])
+            yield from map(TableRow, group[: table.start])
             yield from _table(group[table.start : table.stop])
-            yield from _lines(group[table.stop :])
+            yield from map(TableRow, group[table.stop :])
             is_in_contents = is_below_head or begins_contents(group[-1].texts[-1])
 
 
-def _entries(rows: Iterable[Row]) -> Iterator[TableRow]:
-    for row in rows:
-        yield TableRow(row, cells=[], is_entry=is_entry(row))
-
-
-def _lines(rows: Iterable[Row]) -> Iterator[TableRow]:
-    for row in rows:
-        yield TableRow(row, cells=[])
+def _entry(row: Row) -> TableRow:
+    return TableRow(row, is_entry=is_entry(row))
 
 
 def _table(rows: Sequence[Row]) -> Iterator[TableRow]:
@@ -73,10 +66,13 @@ def _table(rows: Sequence[Row]) -> Iterator[TableRow]:
     if aligned:
         name_cells(aligned)
         yield from aligned
-        return
-    for row in rows:
-        cells = row.texts if row.has_figure else []
-        yield TableRow(row, cells)
+    else:
+        yield from map(_row_with_its_cells, rows)
+
+
+def _row_with_its_cells(row: Row) -> TableRow:
+    """Return a row with the cells that it has if one of them is a figure."""
+    return TableRow(row, row.texts) if row.has_figure else TableRow(row)
 
 
 def _is_mostly_words(rows: Sequence[Row]) -> bool:
@@ -92,28 +88,23 @@ def _is_mostly_words(rows: Sequence[Row]) -> bool:
 def _groups(rows: Iterable[Row]) -> Iterator[list[Row]]:
     """Yield rows of several cells that follow each other, and each other row by itself."""
     group: list[Row] = []
-    is_complete = False
     for row in rows:
-        if not group:
-            group = [row]
-            is_complete = _is_by_itself(row)
-            continue
-        above = group[-1]
-        if not is_complete and _goes_on(above, row):
-            group.append(row)
-            continue
-        if is_complete or _is_line(row) or _begins_group(above, row):
+        if group and _begins_group(group, row):
             yield group
             group = []
         group.append(row)
-        is_complete = _is_by_itself(row)
     if group:
         yield group
 
 
-def _is_by_itself(row: Row) -> bool:
-    """Return whether a line ends the rows before it, and is not a name above the rows after it."""
-    return _is_line(row) and not _may_be_name(row)
+def _begins_group(group: Sequence[Row], row: Row) -> bool:
+    """Return whether a row does not belong to the rows above it."""
+    if _is_line(group[0]) and not _may_be_name(group[0]):
+        return True
+    above = group[-1]
+    if _goes_on(above, row):
+        return False
+    return _is_line(row) or _is_apart(above, row)
 
 
 def _goes_on(above: Row, row: Row) -> bool:
@@ -129,7 +120,7 @@ def _goes_on(above: Row, row: Row) -> bool:
     return line.begins_with_one_of(other_cells)
 
 
-def _begins_group(above: Row, row: Row) -> bool:
+def _is_apart(above: Row, row: Row) -> bool:
     """Return whether a row of several cells is apart from the row above it."""
     # One line may be the name of the rows below it, but not above names of columns.
     max_lines = 1 if row.has_figure else 0
@@ -167,11 +158,8 @@ def _is_item(row: Row) -> bool:
         return True
     if row.has_figure or cells < 2:
         return False
-    if cells > 2:
-        return _BULLET.fullmatch(first) is not None
-    is_name = first.endswith(_NAME_ENDS)
-    is_marker = _MARKER.fullmatch(first) is not None
-    return is_name or is_marker
+    beginning = _BULLET if cells > 2 else _MARKER_OR_NAME
+    return beginning.fullmatch(first) is not None
 
 
 # --- which rows of a group are a table ---
@@ -204,9 +192,7 @@ def _numbers_of_rows_with_figures(rows: Iterable[Row]) -> list[int]:
 
 def _find_end(rows: Sequence[Row], start: int, last: int) -> int:
     """Return the end of a table: rows of words after its last figure may be in its columns, or go on in its cells."""
-    columns: list[Extent] = []
-    for row in rows[start : last + 1]:
-        columns += row.extents
+    columns = extents_of(rows[start : last + 1])
     end = last + 1
     for above, row in pairwise(rows[last:]):
         max_distance = TIGHT * row.height
@@ -229,11 +215,12 @@ def _is_contents_head(row: Row) -> bool:
 
 def _is_spread_text(row: Row) -> bool:
     """Return whether a row is a line of text that is spread over its column: most cells are small words."""
-    small = 0
-    for text in row.texts:
-        is_word = text.isalpha()
-        small += is_word and text.islower()
+    small = sum(map(_is_small_word, row.texts))
     return 2 * small > len(row.cells)
+
+
+def _is_small_word(text: str) -> bool:
+    return text.isalpha() and text.islower()
 
 
 # --- tables of words alone ---
@@ -247,9 +234,7 @@ def _is_table_of_words(rows: Sequence[Row]) -> bool:
     if min(counts) < 2:
         return False
     columns = max(counts)
-    texts: list[str] = []
-    for row in rows:
-        texts += row.texts
+    texts = list(chain.from_iterable(row.texts for row in rows))
     without_first_row = texts[columns:]
     if _mean_length(texts) > _MAX_CELL or _is_prose(without_first_row):
         return False
@@ -257,7 +242,7 @@ def _is_table_of_words(rows: Sequence[Row]) -> bool:
         return False
     full = rows[counts.index(columns)]
     full_rows = counts.count(columns)
-    if full_rows >= _MIN_FULL_ROWS and _are_in_columns(rows, full):
+    if full_rows >= _MIN_FULL_ROWS and _are_straight(extents_of(rows), full.extents):
         return True
     return _are_below_names(rows)
 
@@ -278,29 +263,13 @@ def _begins_small(text: str) -> bool:
 
 
 def _has_wide_gaps(row: Row) -> bool:
-    min_gap = _MIN_WORDS_GAP * row.height
-    for extent, following in pairwise(row.extents):
-        gap = following.left - extent.right
-        if gap < min_gap:
-            return False
-    return True
-
-
-def _are_in_columns(rows: Iterable[Row], full: Row) -> bool:
-    """Return whether all cells begin, end or have their middle where those of a full row do."""
-    extents: list[Extent] = []
-    for row in rows:
-        extents += row.extents
-    return _are_straight(extents, full.extents)
+    gaps = [following.left - extent.right for extent, following in pairwise(row.extents)]
+    return min(gaps) >= _MIN_WORDS_GAP * row.height
 
 
 def _are_straight(extents: Iterable[Extent], columns: Sequence[Extent]) -> bool:
     """Return whether each cell begins, ends or has its middle where a column does."""
-    for extent in extents:
-        offsets = map(extent.offset, columns)
-        if min(offsets) >= STRAIGHT:
-            return False
-    return True
+    return all(min(map(extent.offset, columns)) < STRAIGHT for extent in extents)
 
 
 def _are_below_names(rows: Sequence[Row]) -> bool:
@@ -314,7 +283,7 @@ def _are_below_names(rows: Sequence[Row]) -> bool:
     first_label = others[0].extents[0]
     for row in others:
         label, *cells = row.extents
-        is_label_off = abs(label.left - first_label.left) >= STRAIGHT
-        if is_label_off or not _are_straight(cells, names.extents):
+        is_label = label.begins_with_one_of([first_label])
+        if not is_label or not _are_straight(cells, names.extents):
             return False
     return True

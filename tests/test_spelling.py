@@ -50,9 +50,9 @@ def test_another_spelling_of_the_same_letters_is_meant(make_index, texts, keywor
         ({"a": "The king Lothair II reigned."}, "Lothiar II", [("Lothair II", 1), ("Lothair", 1)]),
         ({"a": "One lantern burned.", "b": "No lantern burned."}, "lanterns", [("lantern", 2)]),
         (
-            {"a": "La source est là.", "b": "It has sources.", "c": "Il es là."},
-            "sourcees",
-            [("sources", 1), ("source", 2)],
+            {"a": "La porte est là.", "b": "Les portes.", "c": "Il es là."},
+            "portees",
+            [("portes", 1)],
         ),
         ({"a": "Здесь жил Чайковский."}, "Чайкофский", [("Чайковский", 1)]),
         ({"a": "Admiral Twin is a band.", "b": "Twin."}, "Admiral Twin Theatre", [("Admiral Twin", 1)]),

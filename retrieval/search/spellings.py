@@ -60,7 +60,7 @@ def respell(words: Sequence[str], view: View) -> Iterator[str]:
 def without_chance(texts: Iterable[str], view: View) -> Iterator[str]:
     """Yield spellings of an unknown word, but not two words if the second is short and only begins one.
 
-    So `sourcees` is not found in `La source est`.
+    `La porte est` is not a spelling of `portees`.
     """
     for text in dict.fromkeys(texts):
         if not _SHORT_END.search(text) or _is_whole(text, view):

@@ -9,7 +9,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -34,9 +34,18 @@ _HASH_LENGTH = 16  # hexadecimal digits, 64 bits: enough to tell the documents o
 _FILE_HASH_LENGTH = 32  # hexadecimal digits: 128 bits: two files never share a hash by chance
 _MAX_SHOWN = 100  # characters of an id in a message
 _MAX_TITLE = 1_000  # characters: every chunk and every result repeats the title
+_MAX_AHEAD = 20_000_000  # characters of files that are read before their turn: they are held in memory
 _LARGE = 1_000_000  # bytes: such a file may take seconds to read
 MAX_PROBLEMS = 100  # of one file that are named one by one
 _WRONG_ID = f"is empty, has control characters in it, or has more than {MAX_ID_BYTES:,} bytes"
+
+
+@dataclass(frozen=True, slots=True)
+class _Ahead:
+    """The content of a file that was read before its turn."""
+
+    content: Content
+    changed: int  # when the file was changed last, in nanoseconds
 
 
 class SourceReader:
@@ -80,14 +89,19 @@ class SourceReader:
         self.failures = self._listing.failures
         self.failed: dict[str, str] = {}
         self.skipped = self._listing.skipped
-        self._ahead: dict[Path, Content] = {}
+        self._ahead: dict[Path, _Ahead] = {}
 
     def read_sample(self) -> None:
-        """Read some new files before their turn: they show how long the others will take."""
+        """Read some new files before their turn: they show how long the others will take.
+
+        With OCR, none: its pages take far longer than all else.
+        """
         sample = set(self.workload.choose_sample())
-        if not sample:  # the sources may be an iterable
+        if not sample or self._readers.scans is not None:  # the sources may be an iterable
             return
         for listed in self._listing:
+            if sum(len(ahead.content.text) for ahead in self._ahead.values()) > _MAX_AHEAD:
+                return
             if isinstance(listed, ListedFile) and listed.real_path in sample:
                 self._read_ahead(listed)
 
@@ -99,8 +113,9 @@ class SourceReader:
         with suppress(OSError, ValueError):
             if not self._readers.knows(file.path) or self._readers.is_mailbox(file.path):
                 return
+            changed = file.path.stat().st_mtime_ns
             content = self._readers.read(file.path)
-            self._ahead[file.path] = content
+            self._ahead[file.path] = _Ahead(content, changed)
             ahead = self._readers.take_seconds_ahead()
             self.workload.read_ahead(ahead)
             self.workload.sample(file.real_path, len(content.text), time.monotonic() - began - ahead)
@@ -180,12 +195,18 @@ class SourceReader:
             return self._read_whole(file.path, file.id)
         if file.size == 0:
             raise FormatError("the file is empty")
-        read = RECORD_READERS[file.path.suffix.lower()]
+        read = RECORD_READERS.get(file.path.suffix.lower())
+        if read is None:
+            raise FormatError("it has changed since it was found")
         return read(file.path, file.id, self._names)
 
     def _read_whole(self, path: Path, file_id: str) -> Iterator[ReadItem]:
         """Read a file as one document, after the problems with parts of it."""
-        content = self._ahead.pop(path, None) or self._readers.read(path)
+        ahead = self._ahead.pop(path, None)
+        if ahead is not None and ahead.changed == path.stat().st_mtime_ns:
+            content = ahead.content
+        else:
+            content = self._readers.read(path)
         if content.why_skipped:
             self.skipped[path] = content.why_skipped
             return

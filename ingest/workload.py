@@ -26,6 +26,7 @@ _LESS_TEXT = {
 }
 _USUAL_BYTES = 300_000  # of a kind: until more are read, the estimates for it are close to the usual ones
 _SAMPLE_FILES = 60  # that are read before their turn, if there are so many
+_SAMPLE_SHARE = 0.25  # of the files, at most: if the run is killed, these are read again
 _MAX_SAMPLE_BYTES = 2_000_000  # of each: its text is held in memory until its turn
 
 
@@ -88,7 +89,10 @@ class Workload:
         for path, size in self._unread.items():
             if path not in self._in_index and size <= _MAX_SAMPLE_BYTES:
                 sizes[path] = size
-        step = max(sum(sizes.values()) / _SAMPLE_FILES, 1)
+        most = min(_SAMPLE_FILES, int(_SAMPLE_SHARE * len(sizes)))
+        if not most:
+            return []
+        step = max(sum(sizes.values()) / most, 1)
         chosen: list[str] = []
         end = 0
         for path, size in sizes.items():

@@ -87,6 +87,23 @@ def test_entities_are_found_only_in_definitions_beside_the_file(tmp_path):
     assert (content.title, content.text) == ("Lampyr", "# Lampyr\n\nIt burns.")
 
 
+def test_definitions_are_not_read_through_a_link(tmp_path):
+    (tmp_path / "secret.txt").write_text("the key")
+    (tmp_path / "book").mkdir()
+    (tmp_path / "book" / "link.ent").symlink_to(tmp_path / "secret.txt")
+    book = tmp_path / "book" / "lamps.docbook"
+    book.write_text('<!DOCTYPE book [<!ENTITY x SYSTEM "link.ent">]><book><title>Lamps</title><para>&x;!</para></book>')
+    with Readers() as readers:
+        assert "the key" not in readers.read(book).text
+
+
+@pytest.mark.parametrize("above", ["", "<!-- <!DOCTYPE book [> -->\n"])
+def test_a_declaration_within_the_text_is_text(read, above):
+    code = "<programlisting><![CDATA[<!DOCTYPE html [>]]></programlisting>"
+    content = read("lamps.docbook", f"{above}<book><title>Lamps</title><para>Light.</para>{code}</book>")
+    assert content.text.endswith("<!DOCTYPE html [>")
+
+
 def test_other_files_with_such_extensions_have_no_reader(tmp_path):
     (tmp_path / "map.xml").write_text("<map><title>Lamps</title></map>")
     (tmp_path / "book.xml").write_text("<book><title>Lamps</title><price>2</price></book>")

@@ -523,6 +523,11 @@ ASCIIDOC = (
 )
 
 
+@pytest.mark.parametrize("line", ["Alice: this is what I say\n", "1. Lamps" + 200 * " " + "x\n"])
+def test_lines_of_a_talk_or_of_columns_are_read_at_once(read, line):
+    assert read("talk.txt", 60 * line).text.count(line.strip()) == 60  # each line once took twice as long as the last
+
+
 def test_titles_of_asciidoc_are_headings_and_the_lines_around_code_are_not(read):
     content = read("a.txt", ASCIIDOC)
     assert content.title == "Keeping the lamp"

@@ -137,19 +137,19 @@ def test_pictures_in_a_file_are_not_taken_for_text(tmp_path, timed, name):
 
 def test_folders_of_other_pages_to_come_are_foreseen(tmp_path, timed):
     docs = tmp_path / "docs"
-    for folder, sentences, markup in (("a", 60, 10), ("b", 6, 4_000)):
+    for folder, sentences, markup in (("a", 20, 10), ("b", 2, 1_300)):
         (docs / folder).mkdir(parents=True)
-        for number in range(40):
+        for number in range(120):
             text = " ".join(f"The mill {number} turned {turns} times." for turns in range(sentences))
             (docs / folder / f"{number}.html").write_text(f"<p>{text}</p><!--{'x' * markup}-->")
     (docs / "broken.pdf").write_bytes(b"%PDF-1.4 and no more")
     summary, shown = follow(docs, tmp_path / "index", embedder=timed(100))
-    assert (summary.read, len(summary.problems)) == (80, 1)
+    assert (summary.read, len(summary.problems)) == (240, 1)
     end = shown[-1].seconds
     estimated = [now for now in shown if now.seconds_left is not None and now.share > 0.2 and now.phase == "embedding"]
     assert len(estimated) > 10
     for now in estimated:
-        assert now.seconds_left == pytest.approx(end - now.seconds, rel=0.8, abs=100)  # batches may wait
+        assert now.seconds_left == pytest.approx(end - now.seconds, rel=0.5, abs=400)  # of 2,640 s: batches may wait
 
 
 def test_a_preview_moves_on_as_it_reads(tmp_path):

@@ -213,14 +213,22 @@ def _check_kind(kind: str) -> str:
     """Return the kind of a search; refuse another word, and propose what the rest of the command line may mean."""
     if kind in _KINDS:
         return kind
-    given = sys.argv[sys.argv.index(kind) :]
-    texts = list(takewhile(lambda text: not text.startswith("-"), given))
+    texts = _texts_from(kind)
     kinds: Sequence[str] = _KINDS
     meant = get_close_matches(kind, _KINDS, n=1)
     if meant and len(texts) > 1:
         kinds, texts = meant, texts[1:]
     commands = [shlex.join(["arag", "search", each, *texts]) for each in kinds]
     raise typer.BadParameter(f"{kind!r} is not a kind of search: write {', or '.join(commands)}")
+
+
+def _texts_from(kind: str) -> list[str]:
+    """Return the arguments of the command line from one to the next option."""
+    arguments = sys.argv[1:]
+    if kind not in arguments:  # the command was called by a program
+        return [kind]
+    start = arguments.index(kind)
+    return list(takewhile(lambda text: not text.startswith("-"), arguments[start:]))
 
 
 def search(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -29,7 +30,7 @@ def find_original(document: DocumentInfo) -> Path | None:
 
 def is_gone(document: DocumentInfo) -> bool:
     """Return whether the file that a document was read from is not there."""
-    return _is_from_file(document) and not Path(document.source).exists()
+    return _is_from_file(document) and not os.path.lexists(document.source)
 
 
 def _is_from_file(document: DocumentInfo) -> bool:

@@ -13,6 +13,7 @@ from lxml import etree
 from arag.ingest.formats.package import DamagedError
 
 _DECLARATION = re.compile(rb"(?:\xef\xbb\xbf)?\s*(?:<\?xml[^>]*>)?")
+_PROLOG = re.compile(rb"(?:\s+|<!--.*?-->|<\?.*?\?>)*+", re.DOTALL)  # between it and the declaration of a type
 _DOCTYPE = re.compile(
     rb"<!DOCTYPE\s+[\w.:-]+\s*(?:(?:SYSTEM|PUBLIC\s*(?:\"[^\"]*\"|'[^']*'))\s*[\"'](?P<address>[^\"'<>%&]*)[\"'])?\s*"
 )
@@ -38,10 +39,11 @@ def parse_with_entities(path: Path) -> etree._Element:
         remove_pis=True,
     )
     data = path.read_bytes()
-    parser.resolvers.add(_Definitions(path, data))
     start = _DECLARATION.match(data)
-    declared = _DOCTYPE.search(data)
     head = start[0] if start else b""
+    prolog = _PROLOG.match(data, len(head))
+    declared = _DOCTYPE.match(data, prolog.end() if prolog else len(head))
+    parser.resolvers.add(_Definitions(path, data, declared))
     rest = data[declared.end() :] if declared else b">" + data[len(head) :]
     try:
         return etree.fromstring(head + _DOCTYPE_OF_ALL + rest, parser)
@@ -52,10 +54,9 @@ def parse_with_entities(path: Path) -> etree._Element:
 class _Definitions(etree.Resolver):  # type: ignore[misc]
     """Finds what entities stand for: the names of products, or characters."""
 
-    def __init__(self, path: Path, data: bytes) -> None:
+    def __init__(self, path: Path, data: bytes, declared: re.Match[bytes] | None) -> None:
         super().__init__()
         self._folder = path.parent
-        declared = _DOCTYPE.search(data)
         address = declared["address"] if declared else None
         lines: list[str] = []
         if address is not None:
@@ -69,5 +70,5 @@ class _Definitions(etree.Resolver):  # type: ignore[misc]
         if url == _ALL:
             return self.resolve_string(self._all, context)
         file = self._folder / unquote(url).rpartition("/")[2]
-        is_definitions = file.suffix in (".dtd", ".ent", ".mod") and file.is_file()
-        return self.resolve_string(file.read_bytes() if is_definitions else b"", context)
+        has_definitions = file.suffix in (".dtd", ".ent", ".mod") and not file.is_symlink() and file.is_file()
+        return self.resolve_string(file.read_bytes() if has_definitions else b"", context)

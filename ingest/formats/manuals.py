@@ -184,7 +184,7 @@ def _put_around(element: etree._Element, before: str, after: str, names: _Names)
 def _show_spans(entry: etree._Element, names: _Names) -> None:
     """Say how many rows and columns a cell spans as web pages do."""
     more_rows = entry.get("morerows", "0")
-    if more_rows.isdigit():
+    if more_rows.isdecimal():
         entry.set("rowspan", str(int(more_rows) + 1))
     if entry.getnext() is None:
         return

@@ -39,7 +39,7 @@ _TITLE_ABOVE_TEXT = re.compile(
 _HEADING = re.compile(r"^ {0,3}#[ \t]+(\S.*)|^(\S.*)\n=+[ \t]*$", re.MULTILINE)
 _SOURCES = (".rst.txt", ".md.txt")  # as Sphinx copies them beside its pages
 # Lines above a text that say what it is, as above an email.
-_HEAD = re.compile(r"\n*((?:[A-Z][\w-]{1,30}:[ \t]*[^\n]*\n(?:[ \t]+\S[^\n]*\n)*){1,40})\n+")
+_HEAD = re.compile(r"\n*((?:[A-Z][\w-]{1,30}:[^\n]*\n(?:[ \t]+\S[^\n]*\n)*){1,40})\n+")
 _FIELD_OF_TEXT = re.compile(r"^(?:Content-Type|Abstract|Title|Subject|Author|From|Date):", re.IGNORECASE | re.MULTILINE)
 _NAME = re.compile(r"^(Title|Subject):[ \t]*(\S.*)", re.IGNORECASE | re.MULTILINE)
 _RULE = re.compile(r"[-=~*#_.]{3,}")  # also of several signs

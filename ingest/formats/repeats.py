@@ -21,6 +21,7 @@ _Page = TypeVar("_Page")
 
 _MIN_PAGES = 3  # of a folder, that share a line: fewer can do so by chance
 _MAX_PAGES = 20  # of a folder, that are compared: each is read once more
+_MAX_READ = 60  # to find so many: some only lead to another page
 _MOSTLY = 0.5  # share of a list's lines that are on most pages: then it is a menu
 _MOST_PAGES = 0.6  # share of the compared pages; others may have another menu
 
@@ -60,7 +61,7 @@ def find_web_keepers(files: Iterable[Path], read: Callable[[Path], Content]) -> 
     if len(pages) < _MIN_PAGES:
         return {}
     lines: dict[Path, list[str]] = {}
-    for page in pages:
+    for page in pages[:_MAX_READ]:
         with suppress(FormatError, OSError):  # it is reported when its turn comes
             content = read(page)
             if not content.why_skipped:

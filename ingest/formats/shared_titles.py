@@ -12,6 +12,7 @@ from arag.ingest.formats.content import Content
 _SEPARATOR = re.compile(r"\s+(?:[—–|·•»:]|-{1,2}|::)\s+|:\s+")
 _IN_PARENTHESES = re.compile(r"\s+(?=\(.*\)$)")  # before the name of a manual: `Mills (The Manual)`
 _MIN_PAGES = 3  # of a folder, that share a part of their titles: fewer can do so by chance
+_MAX_TITLE = 1_000  # characters: the parts of longer ones would take long to compare
 _MOST_PAGES = 0.6  # share of the compared pages; others may be of another site
 
 
@@ -39,7 +40,7 @@ def find_shared_title(pages: Sequence[Content]) -> SharedTitle:
 
     What stands in parentheses is a part of the title if the page's text has it, too.
     """
-    distinct = {page.title: page for page in pages}
+    distinct = {page.title: page for page in pages if len(page.title) <= _MAX_TITLE}
     starts: list[str] = []
     ends: list[str] = []
     for title, page in distinct.items():

@@ -312,7 +312,11 @@ def _describe_unknown(path: Path) -> str:
     """Return why a file without a reader is skipped."""
     if _is_picture(path):
         return f"a picture: {how_to_use_ocr()}"
-    return f"no reader for {path.suffix.lower()}; {_advise(path)}"
+    extension = path.suffix.lower()
+    reason = f"no reader for {extension}"
+    if extension == ".xml":
+        reason += " that is neither DocBook nor Mallard"
+    return f"{reason}; {_advise(path)}"
 
 
 def _advise(path: Path) -> str:

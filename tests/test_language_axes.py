@@ -53,8 +53,8 @@ def test_the_axes_are_those_of_the_sentences_that_they_are_made_from(monkeypatch
     made = make.find_axes()
     stored = load_axes(choose_weights(MULTILINGUAL_EMBEDDER))
     assert stored.dtype == np.float32
-    # Each axis may point the other way; processors differ in the last digits.
-    assert np.abs(np.abs(np.sum(made * stored, axis=1)) - 1).max() < 1e-3
+    # Each axis may point the other way; processors round vectors differently.
+    assert np.abs(np.abs(np.sum(made * stored, axis=1)) - 1).max() < 1e-2
     assert np.abs(stored @ stored.T - np.eye(len(stored))).max() < 1e-5
     del sys.modules["make"]
 

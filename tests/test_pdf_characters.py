@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
 from pypdf.generic import ArrayObject, DictionaryObject, NameObject, NumberObject
 
+from arag.ingest.formats.pdf.glyphs import Box
+from arag.ingest.formats.pdf.raised import set_raised_apart
 from pdf_pages import Pages, change, font_with_characters, in_glyphs, stream
 
 
@@ -138,6 +142,17 @@ def raised(*parts):
 )
 def test_raised_figures_are_apart(read, parts, text):
     assert read("a.pdf", raised(*parts)).text == text
+
+
+@pytest.mark.parametrize(("rise", "changes"), [(0, {}), (4, {1: "^1"})])
+def test_figures_in_old_style_are_lower_and_not_raised(rise, changes):
+    page = SimpleNamespace(
+        text="m1",
+        is_turned=lambda _: False,
+        box=[Box(0, 9, 602, 616), Box(9, 14, 606, 613)].__getitem__,
+        baseline=[606, 606 + rise].__getitem__,
+    )
+    assert set_raised_apart(page, range(2)) == changes
 
 
 # --- hyphens and spaces ---

@@ -115,6 +115,13 @@ class PageText:
         """Return whether there is a letter at a place, which may be beside the text."""
         return self.character_at(place).isalpha()
 
+    def baseline(self, place: int) -> float:
+        """Return the height of the line on which a character stands, in points."""
+        x = ctypes.c_double()
+        y = ctypes.c_double()
+        raw.FPDFText_GetCharOrigin(self.page, self.indexes[place], x, y)
+        return self.turn_back(Box(x.value, x.value, y.value, y.value)).bottom
+
     def font_size(self, place: int) -> float:
         """Return the width of a character's type, in points."""
         matrix = raw.FS_MATRIX()

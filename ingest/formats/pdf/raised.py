@@ -15,6 +15,7 @@ _NOTE = re.compile(r"[\[(]?([\da-z][\d,–−a-z-]*)[\])]?")
 _FRACTION = re.compile(r"\d[/⁄]")  # the characters around its upper number
 _LOW = 0.87  # times the height of the type beside it: the height of raised characters
 _RISE = 0.15  # times that height: the least rise
+_LINE_RISE = 0.05  # times that height: the least rise of the line on which raised characters stand
 
 
 def set_raised_apart(page: PageText, places: range) -> dict[int, str]:
@@ -32,10 +33,14 @@ def set_raised_apart(page: PageText, places: range) -> dict[int, str]:
             printed.append(place)
     word = "".join([page.text[place] for place in printed])
     boxes = list(map(page.box, printed))
+    base = max(range(len(boxes)), key=lambda number: boxes[number].height)
     changes: dict[int, str] = {}
-    for run in _raised_runs(boxes):
+    for run in _raised_runs(boxes, boxes[base]):
         start = run[0]
         end = run[-1] + 1
+        rise = page.baseline(printed[start]) - page.baseline(printed[base])
+        if rise < _LINE_RISE * boxes[base].height:  # digits in old style, which are of different heights
+            continue
         raised = word[start:end]
         marked = _mark_raised(
             before=word[:start],
@@ -52,9 +57,8 @@ def set_raised_apart(page: PageText, places: range) -> dict[int, str]:
     return changes
 
 
-def _raised_runs(boxes: Sequence[Box]) -> list[list[int]]:
-    """Return the numbers of the characters of each raised run."""
-    base = max(boxes, key=lambda box: box.height)
+def _raised_runs(boxes: Sequence[Box], base: Box) -> list[list[int]]:
+    """Return the numbers of the characters of each raised run; `base` is the largest character."""
     runs: list[list[int]] = []
     numbers = range(len(boxes))
     for is_raised, run in groupby(numbers, key=lambda number: _is_raised(boxes[number], base)):

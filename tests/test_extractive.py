@@ -154,6 +154,12 @@ def test_it_says_what_a_count_counted(small_index):
 NO_ANSWER = "No sentence that was found answers this; here are the best passages."
 
 
+def test_a_version_is_looked_for_as_a_whole(make_index):
+    index = make_index({"log.md": "# Log\n\nVersion 1.0 came in May. Version 1.2 came in June."})
+    state = create_arag_agent("extractive", index).invoke(asked("When came Version 1.2?"))
+    assert ["Version 1.2"] in [call["arguments"].get("keywords") for call in state["trace"]]
+
+
 @pytest.mark.parametrize(
     ("question", "text"),
     [

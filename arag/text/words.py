@@ -28,7 +28,7 @@ _BETWEEN_WORDS = re.compile(
 )
 _CAPITALISED = r"[A-Z][\w'’.-]*\w"
 _INSIDE_NAME = r"(?:(?:of|the|de|la|van|von|du|al|and|for|in|on)\s+){0,2}"
-_NAME = re.compile(rf"(?:{_CAPITALISED}|[A-Z])(?:\s+{_INSIDE_NAME}(?:{_CAPITALISED}|[A-Z]\.?|\d+))*")
+_NAME = re.compile(rf"(?:{_CAPITALISED}|[A-Z])(?:\s+{_INSIDE_NAME}(?:{_CAPITALISED}|[A-Z]\.?|\d+(?:\.\d+)*))*")
 _QUOTED = re.compile(r"[\"“]([^\"”]{2,60})[\"”]")
 _LONG_NUMBER = re.compile(r"\b\d{3,}\b")  # such as a year
 _POSSESSIVE = re.compile(r"['’]s$")

@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 
 import pytest
+from pypdf.generic import ArrayObject, DictionaryObject, NameObject, NumberObject, TextStringObject
 
 from arag.ingest.preview import preview
 from arag.ingest.sentences import split_sentences
-from pdf_pages import Pages
+from pdf_pages import Pages, change
 
 TEXT = [
     "The yard holds twelve carts of the mill",
@@ -325,6 +326,18 @@ def test_an_entry_of_the_outline_that_is_no_line_of_its_page_ends_the_section_ab
     assert re.findall("^#.*", content.text, re.MULTILINE)[-2:] == ["# Of copies", "## Its wheel again"]
     above, _, below = content.text.partition("# Of copies")
     assert ("The year ends." in above, "Who copies pays." in below) == (top is not None, True)
+
+
+def test_an_entry_of_the_outline_that_opens_another_file_is_no_heading(read):
+    def lead_to_other_file(writer):
+        entry = writer.add_outline_item("The other book", page_number=None).get_object()
+        where = ArrayObject([NumberObject(0), NameObject("/Fit")])
+        names = {"/S": NameObject("/GoToR"), "/F": TextStringObject("other.pdf"), "/D": where}
+        entry[NameObject("/A")] = DictionaryObject({NameObject(name): value for name, value in names.items()})
+
+    content = read("a.pdf", change(outlined(ENTRIES).finish(), lead_to_other_file))
+    assert "# The mill" in content.text
+    assert "The other book" not in content.text
 
 
 def test_an_entry_of_the_outline_that_is_only_a_running_head_ends_the_section_above_it(read):

@@ -37,12 +37,12 @@ _FIRST_LINES = 3  # among which the heading is, below a title or a page's header
 _MAX_HEADING = 60  # characters of a heading such as `Contents`
 
 
-_HEADING = re.compile(
-    r"(?:table of |list of )?(?:contents|figures|tables|chapters)|(?:general |subject |name )?index(?: of \w+)?"
-    r"|on this page|inhalt(?:sverzeichnis)?|(?:namens|sach)?register|sommaire|table des matieres|indice(?: general)?"
-    r"|(?:tabla de )?contenidos?|sumario|inhoud|obsah|spis tresci|turinys|содержание|оглавление"
-    r"|目录|目錄|目次|もくじ|索引|차례|목차"
+_CONTENTS = re.compile(
+    r"(?:table of |list of )?(?:contents|figures|tables|chapters)|on this page|inhalt(?:sverzeichnis)?|sommaire"
+    r"|table des matieres|indice(?: general)?|(?:tabla de )?contenidos?|conteudo|sumario|inhoud|obsah|spis tresci"
+    r"|turinys|содержание|оглавление|目录|目錄|目次|もくじ|차례|목차"
 )
+_INDEX = re.compile(r"(?:general |subject |name )?index(?: of \w+)?|(?:namens|sach)?register|索引")
 _HEADING_OF_INDEX = re.compile(
     r"(?:general |subject |name )?index|(?:namens|sach|stichwort)?(?:register|verzeichnis)|索引"
 )
@@ -141,7 +141,7 @@ def _split_runs(text: str) -> list[range]:
     offset = 0
     for line in text.split("\n"):
         words_of_line = _LIST_MARK.sub("", collapse_whitespace(line))
-        if words_of_line.startswith("#") or _is_heading_of_contents(words_of_line):
+        if words_of_line.startswith("#") or _is_heading_of_list(words_of_line):
             starts.append(offset)
             has_sections = True
         elif _STATEMENT.fullmatch(words_of_line):
@@ -216,12 +216,12 @@ def _read_page(part: _Part, run: range) -> _Page:
     headings = next(inside, "").split(HEADING_BOUNDARY)
     if len(run) == len(part.text):
         headings.append(part.title)
-    is_named = any(map(_is_heading_of_contents, headings))
+    is_named = any(map(_is_heading_of_list, headings))
     is_index = any(map(_is_heading_of_index, headings))
     lines: list[str] = []
     for line in part.text[run.start : run.stop].split("\n"):
         text = _LIST_MARK.sub("", collapse_whitespace(line))
-        if len(lines) < _FIRST_LINES and _is_heading_of_contents(text):
+        if len(lines) < _FIRST_LINES and _is_heading_of_list(text):
             is_named = True
             is_index = is_index or _is_heading_of_index(text)
         elif any(map(str.isalnum, text)) and not is_title(text, part.title):
@@ -229,8 +229,16 @@ def _read_page(part: _Part, run: range) -> _Page:
     return _Page(lines, is_named, is_index)
 
 
-def _is_heading_of_contents(line: str) -> bool:
-    return len(line) <= _MAX_HEADING and _HEADING.fullmatch(plain(line.strip("#*: "))) is not None
+def is_heading_of_contents(line: str) -> bool:
+    """Return whether a line is a heading such as `Contents` or `List of figures`, in many languages."""
+    return len(line) <= _MAX_HEADING and _CONTENTS.fullmatch(plain(line.strip("#*: "))) is not None
+
+
+def _is_heading_of_list(line: str) -> bool:
+    """Return whether a line is a heading of contents or of an index."""
+    if is_heading_of_contents(line):
+        return True
+    return len(line) <= _MAX_HEADING and _INDEX.fullmatch(plain(line.strip("#*: "))) is not None
 
 
 def _is_heading_of_index(line: str) -> bool:

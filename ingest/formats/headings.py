@@ -10,6 +10,7 @@ from itertools import chain
 from statistics import median
 from typing import NamedTuple, TypeAlias, TypeVar
 
+from arag.ingest.boundaries import LEADERS
 from arag.ingest.outline import escape_marks, escape_structure, escape_underlines
 from arag.text.normalise import CELL_BOUNDARY, collapse_whitespace
 from arag.text.scripts import UNSPACED
@@ -30,7 +31,7 @@ _BARE_SECTION = re.compile(_SECTION)
 _SIGN = r"[.$~/\"'“„«‘]"  # at the start of a name: § 2 .register
 # In a text, § 7 goes on in small letters.
 _NAMED_SECTION = re.compile(rf"{_SECTION}(?:\s?[-–—:]{{1,2}})?\s+(?={_SIGN}\w|[^\W\d_a-zß-öø-ÿ])(?!.*\d$)")
-_LEADERS = re.compile(r"(?:\. ?){4,}|(?:… ?){2,}|_{4,}|·{4,}")  # between a title and its page in a table of contents
+_LEADERS = re.compile(LEADERS)
 _BULLET = re.compile(r"[-–—*•‣◦·▪■●○►§©|<>=+]")
 _BULLET_APART = re.compile(rf"{_BULLET.pattern}+\s")  # after a number, a sign may begin a name: 5.6.2 --force
 # The end of a sentence or of a part of it, of a title that continues one of an earlier page, and of a table's row.

@@ -5,36 +5,26 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from arag.ingest.boundaries import LEADERS
 from arag.ingest.formats.pdf.rows import Row
+from arag.text.contents import is_heading_of_contents
 
-CONTENTS = (
-    "(?:table of )?contents|inhalt(?:sverzeichnis)?|sommaire|table des matières|índice(?: general)?|sumario|sumário"
-    "|conteúdo|indice|inhoud|содержание|оглавление|目录|目錄|目次|차례|목차"
-)
-_TITLE = re.compile(CONTENTS, re.IGNORECASE)
-
-_LEADERS = r"(?:(?:\. ?){4,}|(?:… ?){2,}|_{4,}|·{4,})"
 _SECTION = r"(?:[^\W\d]+ )?(?:\d{1,3}|[A-Z]|[IVXLC]+)(?:\.\d{1,3})*\.?(?: ?[章节節장절])?"
 _PAGE = r"(?:\d{1,4}|[ivxlc]+)"
 _PAGES = rf"{_PAGE}(?:(?:, |[-–]){_PAGE})*"
 # A number, a title, leaders and pages, each in a cell of its own or not.
-_ENTRY = re.compile(rf"(?:{_SECTION}\t)?[^\t]*?(?:\t?(?P<leaders>{_LEADERS}))?[\t ](?P<pages>{_PAGES})")
+_ENTRY = re.compile(rf"(?:{_SECTION}\t)?[^\t]*?(?:\t?(?P<leaders>{LEADERS}))?[\t ](?P<pages>{_PAGES})")
 _NUMBERED = re.compile(rf"(?:{_SECTION}[\t ])\S.*")
 _SUBSECTION = re.compile(r"(?:\d{1,3}|[A-Z])\.\d")
 _MOSTLY = 0.75  # of the rows are entries; a long title has further lines
 _MIN_ENTRIES = 3  # without leaders
 
 
-def is_contents_title(text: str) -> bool:
-    """Return whether a line is the title of contents."""
-    return _TITLE.fullmatch(text) is not None
-
-
 def begins_contents(text: str) -> bool:
     """Return whether a line is the title of contents, or an entry with leaders: the next lines are entries, too."""
     entry = _ENTRY.fullmatch(text)
     is_entry_with_leaders = entry is not None and _has_leaders(entry)
-    return is_entry_with_leaders or is_contents_title(text)
+    return is_entry_with_leaders or is_heading_of_contents(text)
 
 
 def is_contents(rows: Sequence[Row], *, is_in_contents: bool) -> bool:

@@ -107,11 +107,11 @@ def read_outline(document: pypdfium2.PdfDocument, pages: Sequence[Sequence[Line]
 
 
 def _read_bookmarks(document: pypdfium2.PdfDocument) -> list[_Bookmark]:
-    """Return the bookmarks that point to a page."""
+    """Return the bookmarks that point to a page of this document."""
     bookmarks: list[_Bookmark] = []
     for entry in islice(document.get_toc(max_depth=_MAX_LEVEL), _MAX_BOOKMARKS):
         destination = entry.get_dest()
-        if not destination:
+        if not destination or _leads_elsewhere(entry):
             continue
         page = destination.get_index()
         title = collapse_whitespace(entry.get_title())
@@ -119,6 +119,12 @@ def _read_bookmarks(document: pypdfium2.PdfDocument) -> list[_Bookmark]:
             left, top = _find_place(destination)
             bookmarks.append(_Bookmark(title, entry.level + 1, page, left, top))
     return bookmarks
+
+
+def _leads_elsewhere(bookmark: pypdfium2.PdfBookmark) -> bool:
+    """Return whether a bookmark opens another file: the number of the page is one of that file."""
+    action = raw.FPDFBookmark_GetAction(bookmark.raw)
+    return bool(action) and raw.FPDFAction_GetType(action) == raw.PDFACTION_REMOTEGOTO
 
 
 def _find_place(destination: pypdfium2.PdfDest) -> tuple[float, float]:

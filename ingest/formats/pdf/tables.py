@@ -7,9 +7,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, pairwise
 
 from arag.ingest.formats.pdf.cells import MAX_NAME, TableRow, align_cells, name_cells
-from arag.ingest.formats.pdf.contents import begins_contents, is_contents, is_contents_title, is_entry
+from arag.ingest.formats.pdf.contents import begins_contents, is_contents, is_entry
 from arag.ingest.formats.pdf.pieces import STRAIGHT
 from arag.ingest.formats.pdf.rows import TIGHT, Extent, Row, extents_of
+from arag.text.contents import is_heading_of_contents
 
 _MAX_HEADER = 3  # rows
 _MAX_DISTANCE = 4  # times the height of the type: rows that are farther apart are of two tables
@@ -210,7 +211,7 @@ def _begins_in_columns(row: Row, columns: Sequence[Extent]) -> bool:
 
 def _is_contents_head(row: Row) -> bool:
     """Return whether a row is the head of a page of contents, with the page's number."""
-    return len(row.cells) > 1 and any(map(is_contents_title, row.texts))
+    return len(row.cells) > 1 and any(map(is_heading_of_contents, row.texts))
 
 
 def _is_spread_text(row: Row) -> bool:

@@ -9,14 +9,12 @@ from itertools import pairwise
 from operator import attrgetter
 
 from arag.ingest.formats.headings import LARGER, Line, is_cover, is_title, match_number
-from arag.ingest.formats.pdf.contents import CONTENTS
+from arag.text.contents import is_heading_of_contents
 from arag.text.normalise import collapse_whitespace
 
 _STAMP = re.compile(r"draft|(?:strictly )?confidential|entwurf|vertraulich", re.IGNORECASE)
-# The name of a part.
-_NO_TITLE = re.compile(
-    rf"{CONTENTS}"
-    r"|(?:chapter|part|kapitel|teil|chapitre|capítulo|capitolo|глава|часть)\s+(?:\d+|[IVXLC]+|one|two|three)",
+_NAME_OF_PART = re.compile(
+    r"(?:chapter|part|kapitel|teil|chapitre|capítulo|capitolo|глава|часть)\s+(?:\d+|[IVXLC]+|one|two|three)",
     re.IGNORECASE,
 )
 _MAX_PITCH = 2.2  # times the size of the type, from a line of a title to its next one
@@ -40,7 +38,7 @@ def find_title(pages: Sequence[Sequence[Line]]) -> str:
     lines = [line for line in first if line.size == size]
     title = _join(lines)
     as_sentence = title[:1].upper() + title[1:]  # the name of a program may begin with a small letter
-    if not is_title(as_sentence) or match_number(title) or _NO_TITLE.fullmatch(title):
+    if not is_title(as_sentence) or match_number(title) or _names_part(title):
         return ""
     characters = Counter[float]()
     for line in _printed(pages):
@@ -54,6 +52,10 @@ def find_title(pages: Sequence[Sequence[Line]]) -> str:
         if not is_outstanding or not is_alone:
             return ""
     return collapse_whitespace(title)
+
+
+def _names_part(title: str) -> bool:
+    return is_heading_of_contents(title) or _NAME_OF_PART.fullmatch(title) is not None
 
 
 def _printed(pages: Iterable[Iterable[Line]]) -> list[Line]:

@@ -99,26 +99,32 @@ class SourceReader:
         sample = set(self.workload.choose_sample())
         if not sample or self._readers.scans is not None:  # the sources may be an iterable
             return
+        characters = 0
         for listed in self._listing:
-            if sum(len(ahead.content.text) for ahead in self._ahead.values()) > _MAX_AHEAD:
+            if characters > _MAX_AHEAD:
                 return
             if isinstance(listed, ListedFile) and listed.real_path in sample:
-                self._read_ahead(listed)
+                characters += self._read_ahead(listed)
 
-    def _read_ahead(self, file: ListedFile) -> None:
-        """Read a file and hold its content until its turn. Then it is also said why it cannot be read."""
+    def _read_ahead(self, file: ListedFile) -> int:
+        """Read a file, hold its content until its turn, and return its characters.
+
+        If it cannot be read, that is said when its turn comes.
+        """
         if file.size >= _LARGE:
             self.show_large_file(file.path.name)
         began = time.monotonic()
         with suppress(OSError, ValueError):
             if not self._readers.knows(file.path) or self._readers.is_mailbox(file.path):
-                return
+                return 0
             changed = file.path.stat().st_mtime_ns
             content = self._readers.read(file.path)
             self._ahead[file.path] = _Ahead(content, changed)
             ahead = self._readers.take_seconds_ahead()
             self.workload.read_ahead(ahead)
             self.workload.sample(file.real_path, len(content.text), time.monotonic() - began - ahead)
+            return len(content.text)
+        return 0
 
     def read(self) -> Iterator[Document | Problem]:
         """Yield the documents and, in the place of those that cannot be read, problems."""

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
-from typing import Any, Literal, cast
+from typing import Any, Literal, TypeAlias, cast
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from langchain_core.messages import AIMessage, AnyMessage, SystemMessage, ToolMessage, messages_from_dict
@@ -19,6 +19,7 @@ from markupsafe import Markup
 
 from arag.errors import InputError
 from arag.graph.citations import is_web_address
+from arag.graph.outcome import NO_ANSWER_FOUND, name_end
 from arag.graph.records import tool_record, total_retrieval
 from arag.graph.review import find_call
 from arag.graph.state import find_run, kind_of_reply, list_calls, split_turn
@@ -106,6 +107,7 @@ class StepView:
         )
 
 
+_Status: TypeAlias = Literal["answered", "unanswered", "forced", "failed"]
 _OTHER_ENDS = {"cut off": "Answer cut off", "refused": "Refused by the model"}
 
 
@@ -116,9 +118,9 @@ class RunView:
     question: str
     earlier: list[str]
     """The texts of earlier questions and answers."""
-    status: Literal["answered", "forced", "failed"]
+    status: _Status
     reason: str
-    """Why the search ended, in words."""
+    """How the run ended, in words."""
     error: str
     models: list[str]
     answer: Markup
@@ -144,8 +146,8 @@ class RunView:
     @property
     def verdict(self) -> str:
         """How the run ended, as a heading says it."""
-        if self.status == "answered":
-            return "Answered"
+        if self.status in {"answered", "unanswered"}:
+            return self.reason.capitalize()
         if self.reason in _OTHER_ENDS:
             return _OTHER_ENDS[self.reason]
         if self.status == "forced":
@@ -178,7 +180,7 @@ class RunView:
         model_calls = records.get("model_calls") or [step.figures for step in steps]
         answer = _read_answer(records, turn[-1])
         sources = records.get("citations") or ()
-        reason = str(records.get("stop_reason") or "answered")
+        reason = name_end(answer, str(records.get("stop_reason") or "answered"))
         return cls(
             question=turn[0].text,
             earlier=[message.text for message in earlier if not isinstance(message, SystemMessage)],
@@ -246,9 +248,11 @@ def _read_answer(records: Mapping[str, Any], last: AnyMessage) -> str:
     return str(records.get("answer") or last.text)
 
 
-def _choose_status(answer: str, reason: str) -> Literal["answered", "forced", "failed"]:
+def _choose_status(answer: str, reason: str) -> _Status:
     if not answer:
         return "failed"
+    if reason == NO_ANSWER_FOUND:
+        return "unanswered"
     return "answered" if reason == "answered" else "forced"
 
 

@@ -21,6 +21,7 @@ _ENDS = {
     "cut_off": "The answer is cut off.",
     "refused": "The model refused to answer.",
 }
+NO_ANSWER_FOUND = "no answer found"
 NOT_FROM_CORPUS = "Not from the corpus: the model answered without a search."
 
 
@@ -74,6 +75,13 @@ def read_answer(message: AIMessage) -> str:
     if text or not message.tool_calls:
         return text
     return json.dumps(message.tool_calls[0]["args"], ensure_ascii=False)
+
+
+def name_end(answer: str, reason: str) -> str:
+    """Return how a run ended, for a person: why its search ended, or that it found no answer."""
+    if reason == "answered" and admits_no_answer(answer):
+        return NO_ANSWER_FOUND
+    return reason
 
 
 def describe_end(state: State) -> str:

@@ -214,6 +214,18 @@ def test_a_report_of_one_run_has_a_page_for_each_question_and_run(write_run):
     assert all((folder / "out" / link).exists() for link in links)
 
 
+def test_a_report_says_where_the_built_in_model_found_no_answer(write_run):
+    notice = "(Quoted by the built-in extractive model, which is not a language model.)"
+    missed = record(2, prediction=f"Nothing was found in the corpus. {notice}")
+    folder = write_run({"arag": [record(1), missed]})
+    report, *_ = write_report([folder], folder / "out")
+    ends = [(folder / "out" / f"questions/{number}.html").read_text() for number in (1, 2)]
+    assert ["Ended: answered<" in ends[0], "Ended: no answer found<" in ends[1]] == [True, True]
+    assert re.search(
+        r"Stop reasons.*<th[^>]*>answered</th>\s*<th[^>]*>no answer found</th>", report.read_text(), re.DOTALL
+    )
+
+
 def test_the_same_records_give_the_same_bytes(write_run):
     folder = write_run({"arag": [record(n, right=n % 3 > 0, retrieved_tokens=100 * n) for n in range(9)]})
     first = [file.read_bytes() for file in write_report([folder], folder, pages=False)]

@@ -107,6 +107,15 @@ def test_a_forced_answer_says_why(small_index):
     assert "Forced answer" in words(page.select(".steps > li")[-1])
 
 
+def test_no_answer_found_is_not_shown_as_answered(small_index):
+    found, missed = "Who was the father of Teutberga?", "Why did the moon of Teutberga crumble?"
+    ends = []
+    for question in (found, missed):
+        badge = parsed(create_arag_agent("extractive", small_index).invoke(asked(question))).select_one(".badge")
+        ends.append((words(badge), badge["class"]))
+    assert ends == [("Answered", ["badge", "answered"]), ("No answer found", ["badge", "unanswered"])]
+
+
 MARKDOWN = f"""# The king
 
 **Lothair** married [teutberga:0], see `lothair:0` and ([teutberga:0]):

@@ -15,7 +15,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from arag.errors import InputError, without_credentials
 from arag.graph.cited import Citation
 from arag.graph.graph import create_arag_agent
-from arag.graph.outcome import describe_end
+from arag.graph.outcome import describe_end, name_end
 from arag.graph.records import total_retrieval
 from arag.graph.state import State, kind_of_reply, split_turn
 from arag.models.chat import load_model, naming_failures
@@ -228,7 +228,8 @@ def _show_counts(state: State) -> None:
     dollars = cost(state["model_calls"])
     if dollars:
         counts.append(format_dollars(dollars))
-    out.print(f"\n{', '.join(counts)}, {state['stop_reason']}", style="dim")
+    end = name_end(state["answer"], state["stop_reason"])
+    out.print(f"\n{', '.join(counts)}, {end}", style="dim")
 
 
 def run_record(question: str, state: State) -> dict[str, Any]:

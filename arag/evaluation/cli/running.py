@@ -264,9 +264,12 @@ def _summarise(questions: Sequence[Question], records: Mapping[str, Record]) -> 
 
     Accuracies are over the questions asked so far: failed ones count as wrong, unjudged ones do not count.
     """
+    from arag.models.extractive import admits_no_answer
+
     asked = _list_asked(questions, records)
     failed = sum(record["error"] is not None for record in asked)
     answered = len(asked) - failed
+    without = sum(admits_no_answer(record["prediction"]) for record in asked)
     contain = sum(record["contain"] for record in asked)
     right = sum(record.get("right", record["contain"]) for record in asked)
     has_forms = any(record.get("form", "text") != "text" for record in asked)
@@ -282,6 +285,7 @@ def _summarise(questions: Sequence[Question], records: Mapping[str, Record]) -> 
     return {
         "questions": len(questions),
         "answered": answered,
+        "no_answer_found": without,
         "failed": failed,
         "judged": len(verdicts),
         "contain": contain / len(asked) if answered else None,
@@ -306,7 +310,12 @@ def _add_prices(prices: Sequence[float | None]) -> float | None:
 
 
 def _describe(summary: Mapping[str, Any]) -> str:
-    parts = [f"{summary['answered']:,} of {summary['questions']:,} answered"]
+    from arag.graph.outcome import NO_ANSWER_FOUND
+
+    answered = f"{summary['answered']:,} of {summary['questions']:,} answered"
+    if summary["no_answer_found"]:
+        answered += f" ({NO_ANSWER_FOUND}: {summary['no_answer_found']:,})"
+    parts = [answered]
     if summary["correct"] is not None:
         parts.append(f"LLM-Acc {summary['correct']:.1%}")
     if summary["right"] is not None:

@@ -19,6 +19,7 @@ from arag.evaluation.failures import read_failures
 from arag.evaluation.plan import RECORDS, Plan, load_plan
 from arag.evaluation.recordings import REPLAY
 from arag.evaluation.records import Record, RecordFile
+from arag.graph.outcome import name_end
 from arag.models.prices import cost
 from arag.models.usage import ModelCall
 
@@ -37,7 +38,7 @@ _PAPERS_DATASETS = {  # by words in the names of files
     "medical": "GraphRAG-Bench Medical",
     "novel": "GraphRAG-Bench Novel",
 }
-_TEXTS = ["question_id", "question", "answer", "aliases", "prediction", "error", "stop_reason"]
+_TEXTS = ["question_id", "question", "answer", "aliases", "prediction", "error"]
 _SCORES = ["contain", "contain_with_aliases", "exact_match", "f1"]
 _LISTS = ["list_precision", "list_recall", "list_f1"]
 _JUDGED_LISTS = ["judged_precision", "judged_recall"]
@@ -108,10 +109,10 @@ def load_runs(folders: Sequence[Path]) -> tuple[list[Run], pd.DataFrame]:
         folders: Their folders; a repeated folder counts once.
 
     Returns:
-        The runs; and a row for each question and method: `run`, `method`, `title`, the fields of the record, and
-        `correct`, `cause` (of a wrong answer), `model_calls`, `unusable` (a share of them), `cost`. Unknown values are
-        NaN; failed questions are wrong. `right` is NaN in runs whose questions all ask for texts: Contain-Acc is
-        enough for these. Methods are in the paper's order.
+        The runs; and a row for each question and method: `run`, `method`, `title`, the fields of the record, and `end`
+        (how it ended), `correct`, `cause` (of a wrong answer), `model_calls`, `unusable` (a share of them), `cost`.
+        Unknown values are NaN; failed questions are wrong. `right` is NaN in runs whose questions all ask for texts:
+        Contain-Acc is enough for these. Methods are in the paper's order.
 
     Raises:
         InputError: A folder holds no run, or no records.
@@ -192,6 +193,7 @@ def _figures(record: Record, failure: Mapping[str, str] | None) -> dict[str, Any
         **_sum_tokens(calls),
         **{name: record.get(name) for name in _LISTS},
         **_judge_list(record),
+        "end": record["stop_reason"] and name_end(record["prediction"], record["stop_reason"]),
         "kind": kind,
         "form": form,
         "right": record.get("right", record["contain_with_aliases"]),

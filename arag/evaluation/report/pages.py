@@ -281,8 +281,8 @@ def _figures(row: dict[str, Any]) -> list[str]:
         value = row[measure.name]
         if not pd.isna(value):
             lines.append(f"{measure.title}: {show(measure, Interval(value, value, value))}")
-    stop_reason = str(row["stop_reason"]).replace("_", " ")
-    lines.append(f"Ended: {stop_reason}")
+    end = str(row["end"]).replace("_", " ")
+    lines.append(f"Ended: {end}")
     if not pd.isna(row["cause"]):
         lines.append(f"Wrong: {row['cause']}")
     return lines

@@ -74,7 +74,7 @@ def run_tables(run: Run, frame: pd.DataFrame, baseline: str | None = None) -> li
             ["As the providers report them. Unusable replies were not the JSON object that was asked for."],
         ),
         _preparations(run),
-        Table("Stop reasons", pd.crosstab(frame["title"].rename("Method"), frame["stop_reason"])),
+        Table("Stop reasons", pd.crosstab(frame["title"].rename("Method"), frame["end"])),
     ]
     if run.dataset:
         tables.append(Table(f"Beside the paper: {run.dataset}", _accuracy([run], frame), [EXPERIMENT]))

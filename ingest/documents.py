@@ -97,7 +97,7 @@ class IngestSummary:
         absent: Documents in the index that were not read in this run.
         skipped: Entries of folders that were skipped, and why: files without a reader, ignored ones, links and
             indexes.
-        embedded: Sentences embedded in this run.
+        embedded: Sentences embedded in this run; of equal ones, each counts.
         documents: Documents in the index now.
         chunks: Chunks in the index now.
         sentences: Sentences with a vector in the index now.

@@ -32,7 +32,7 @@ class Progress:
         total: Bytes of the sources; objects given in Python count with their characters. None for an iterable of
             unknown length. For a copy, chunks. For a check or a repair, 1,000.
         documents: Documents that are finished.
-        sentences: Sentences embedded.
+        sentences: Sentences embedded; of equal ones, each counts.
         ocr_pages: Scanned pages that are read.
         file: The name of a large file that is being read; empty for others.
         per_second: Sentences embedded per second.

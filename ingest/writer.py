@@ -12,7 +12,7 @@ import json
 import os
 import time
 import warnings
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing, contextmanager
@@ -73,6 +73,8 @@ class _Call:
 
     texts: list[str]
     vectors: Future[Vectors]
+    sentences: int
+    """The sentences that have these texts: equal ones are embedded once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -291,10 +293,10 @@ class IndexWriter:
         self._next = []
         self._next_sentences = 0
         vectors = self.draft.vectors_by_text([cut.record.id for cut in documents])
-        texts: dict[str, None] = {}  # in order, each once
+        sentences: Counter[str] = Counter()  # by their texts, in order
         for cut in documents:
-            texts.update(dict.fromkeys(cut.texts()))
-        calls = self._embed([text for text in texts if text not in vectors])
+            sentences.update(cut.texts())
+        calls = self._embed({text: count for text, count in sentences.items() if text not in vectors})
         self._batches.append(_Batch(documents, vectors, calls))
         while self._batches and (self._batches[0].is_embedded or self._has_enough_calls()):
             self._store_first()
@@ -304,15 +306,16 @@ class IndexWriter:
         calls = sum(len(batch.calls) for batch in self._batches)
         return len(self._batches) > 1 and calls > self._embedder.concurrency
 
-    def _embed(self, texts: Sequence[str]) -> list[_Call]:
+    def _embed(self, sentences: Mapping[str, int]) -> list[_Call]:
+        """Begin to embed texts; `sentences` has for each how many sentences have it."""
         calls: list[_Call] = []
-        for some in batches(texts, self._embedder.batch):
+        for some in batches(sentences, self._embedder.batch):
             if not self._embedder.is_loaded:  # it may have to be downloaded first
                 self._meter.report("loading")
                 self._embedder.load()
             self._meter.begin_writing()
             vectors = self._pool.submit(self._embedder.embed_documents, some)
-            calls.append(_Call(some, vectors))
+            calls.append(_Call(some, vectors, sum(sentences[text] for text in some)))
         return calls
 
     def _store_all(self) -> None:
@@ -346,7 +349,7 @@ class IndexWriter:
                 )
             batch.vectors.update(zip(call.texts, vectors, strict=True))
             self._meter.workload.write(characters)
-            self._meter.report("embedding", sentences=len(call.texts))
+            self._meter.report("embedding", sentences=call.sentences)
 
     def _with_vectors(self, cut: _CutDocument, vectors: Mapping[str, NDArray[np.float32]]) -> EmbeddedDocument:
         by_chunk: list[Vectors] = []

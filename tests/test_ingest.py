@@ -208,6 +208,15 @@ def test_every_text_comes_back(corpus):
     assert (again.documents, again.written, again.embedded, embedded) == (5, 0, 0, [])
 
 
+@in_every_backend
+def test_equal_sentences_are_embedded_once_and_all_counted(corpus):
+    song = {"song": "The mill turns. The gull cries. The mill turns.", "copy": "The mill turns."}
+    summary, embedded = corpus.ingest(song)
+    assert sorted(embedded) == ["The gull cries.", "The mill turns."]
+    assert summary.embedded == summary.sentences == 4
+    assert_consistent(corpus.index)
+
+
 # --- what has changed ---
 
 

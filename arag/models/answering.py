@@ -1,4 +1,4 @@
-"""Whether a sentence answers a question, by rules on what the question asks for. They know English questions only.
+"""Whether a sentence answers a question, by rules on what the question asks for. Most know English questions only.
 
 A question that begins with "who" asks for a name that it does not have, "when" for a number or a month, and so on. A
 short question must have most of its words in the sentence that answers it. Of a long one, each sentence may tell a
@@ -31,6 +31,17 @@ _NUMBER = re.compile(
     re.IGNORECASE,
 )
 _DIGIT = re.compile(r"\d")
+# German, French, Spanish, Italian, Portuguese, Russian, Chinese and Japanese; "one" is often an article.
+_FOREIGN_NUMBER = re.compile(
+    r"\d|\b(?:keine?[mnrs]?|zwei|drei|vier|fünf|sechs|sieben|acht|neun|zehn|elf|zwölf|dutzend|zwanzig|hundert|tausend"
+    r"|aucune?|deux|trois|quatre|cinq|six|sept|huit|neuf|dix|onze|douze|vingt|cent|mille"
+    r"|ningun[ao]|dos|tres|cuatro|cinco|seis|siete|ocho|nueve|diez|doce|veinte|cien|mil"
+    r"|nessun[ao]?|due|tre|quattro|cinque|sei|sette|otto|nove|dieci|dodici|venti|cento"
+    r"|nenhuma?|dois|duas|três|quatro|sete|oito|dez|doze|vinte|cem"
+    r"|ни|два|две|двух|три|трёх|четыре|четырёх|пять|шесть|семь|восемь|девять|десять|двадцать|сто|тысячи?)\b"
+    r"|[二三四五六七八九十百千万两]",
+    re.IGNORECASE,
+)
 _DAY = re.compile(
     r"\b(?:January|February|March|April|May|June|July|August|September|October|November|December"
     r"|(?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)days?|today|spring|summer|autumn|winter|noon|midnight)\b"
@@ -47,6 +58,13 @@ _ASKS_HOW_MANY = re.compile(
     r"\bhow (?:many|much|long|far|old|tall|high|often|large|big|fast|deep|wide|heavy)\b",
     re.IGNORECASE,
 )
+_ASKS_FOREIGN_HOW_MANY = re.compile(
+    r"^\W*(?:\w+ )?(?:wie ?viele?[nr]?|combien|cuánt[ao]s?|quant[aeio]s?|сколько)\b"
+    r"|\b(?:in welchem jahr|en quelle année|en qué año|in quale anno|em que ano|в каком году)\b"
+    r"|いくら|いくつ|何[年人件回個台]|多少|哪一?年",
+    re.IGNORECASE,
+)
+_VERSION = re.compile(r"\d+(?:\.\d+)+")
 _ASKS_FIGURE = re.compile(
     r"\bwhat (?:is|was|are) the (?:\w+ )?(?:number|size|length|height|port|speed|percentage|price|cost|weight|age)\b",
     re.IGNORECASE,
@@ -104,6 +122,17 @@ def find_answers(question: str, words: set[str], quotes: Sequence[Candidate], fo
     if said & words <= content_words(" ".join(find_names(question))):
         return [position for position in answers if quotes[position].similarity >= _MIN_SIMILARITY]
     return answers
+
+
+def may_answer_foreign(question: str, title: str, text: str) -> bool:
+    """Return whether a sentence has what a question in another language than English asks for.
+
+    A question for a number or a year needs one that it does not have itself, and a version must be the one asked for.
+    """
+    if _ASKS_FOREIGN_HOW_MANY.search(question) and not _FOREIGN_NUMBER.search(_without_asked(text, question)):
+        return False
+    said = _VERSION.findall(f"{title} {text}")
+    return all(version in said for version in _VERSION.findall(question))
 
 
 def describe_count(result: str, pattern: str) -> str:

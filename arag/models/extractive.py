@@ -21,7 +21,7 @@ from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResu
 from langchain_core.runnables import Runnable
 from langchain_core.utils.function_calling import convert_to_openai_tool
 
-from arag.models.answering import Candidate, find_answers, leads_in, only_asks
+from arag.models.answering import Candidate, find_answers, leads_in, may_answer_foreign, only_asks
 from arag.models.names import EXTRACTIVE
 from arag.models.notes import Notes, Sentence, read_conversation
 from arag.text.languages import COMMON_WORDS, SHARED_WORDS, has_english, is_english, is_foreign
@@ -252,8 +252,7 @@ def _answer(notes: Notes, quotes: Sequence[Sentence]) -> str:
 def _find_answers(notes: Notes, quotes: Sequence[Sentence]) -> Sequence[Sentence]:
     """Return the quotes that may answer the question; in other languages than English, those near it in meaning."""
     if not _is_in_english(notes.question):
-        stated = [quote for quote in quotes if not only_asks(quote.text) and _has_a_term(quote, notes.question)]
-        return [quote for quote in stated if _is_near(quote, notes)]
+        return [quote for quote in quotes if _may_answer(quote, notes)]
     words = content_words(" ".join(_list_asked(notes.question)))
     found: set[str] = set()
     for sentence in notes.sentences.values():
@@ -263,6 +262,15 @@ def _find_answers(notes: Notes, quotes: Sequence[Sentence]) -> Sequence[Sentence
         similarity = notes.similarities.get((quote.chunk_id, quote.text), 0.0)
         candidates.append(Candidate(f"{quote.title} {quote.headings}", quote.text, similarity))
     return [quotes[position] for position in find_answers(notes.question, words, candidates, found)]
+
+
+def _may_answer(quote: Sentence, notes: Notes) -> bool:
+    """Return whether a quote may answer a question in another language than English."""
+    if only_asks(quote.text) or not _has_a_term(quote, notes.question):
+        return False
+    if not may_answer_foreign(notes.question, f"{quote.title} {quote.headings}", quote.text):
+        return False
+    return _is_near(quote, notes)
 
 
 def _is_near(quote: Sentence, notes: Notes) -> bool:

@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shlex
 import shutil
 import signal
 import subprocess
@@ -348,20 +349,25 @@ def test_a_search_without_its_kind_says_what_to_write(arag, index):
     for place in ([], ["--index", index]):
         code, out, err = arag("search", "Grey Petrel", *place)
         assert (code, out) == (2, "")
-        said = " ".join(err.replace("│", " ").split())
-        assert "write arag search keyword 'Grey Petrel', or arag search semantic 'Grey Petrel'" in said
+        at = f" --index {index}" if place else ""
+        commands = [f"arag search keyword 'Grey Petrel'{at}", f"arag search semantic 'Grey Petrel'{at}"]
+        assert err.splitlines()[:2] == commands
 
 
 def test_what_a_wrong_command_proposes_can_be_run(arag, index, tmp_path):
     for texts, said in [
-        (["keywrd", "Grey Petrel", "it's"], """write arag search keyword 'Grey Petrel' 'it'"'"'s'"""),
-        (["Grey", "Petrel"], "write arag search keyword Grey Petrel, or arag search semantic Grey Petrel"),
-        (["semantics"], "write arag search keyword semantics, or arag search semantic semantics"),
+        (["keywrd", "Grey Petrel", "it's"], ["""keyword 'Grey Petrel' 'it'"'"'s'"""]),
+        (["Grey", "Petrel"], ["keyword Grey Petrel", "semantic Grey Petrel"]),
+        (["semantics"], ["keyword semantics", "semantic semantics"]),
+        (["--within", "Grey", "Grey", "-k", "3", "--json"], ["keyword Grey", "semantic Grey"]),
     ]:
         code, _, err = arag("search", *texts, "--index", index)
-        assert (code, said in " ".join(err.replace("│", " ").split())) == (2, True)
+        proposed = [line for line in err.splitlines() if line.startswith("arag search ")]
+        options = f" --index {index}" + (" --within Grey --top-k 3 --json" if "-k" in texts else "")
+        assert (code, proposed) == (2, [f"arag search {each}{options}" for each in said])
+        assert arag(*shlex.split(proposed[0])[1:])[0] == 0
     err = arag("search", "keyword", '"Grey xyzzy', "--index", index)[2]
-    assert err.endswith("arag search keyword '\"Grey' xyzzy\n")
+    assert err.endswith(f"arag search keyword '\"Grey' xyzzy --index {index}\n")
     err = arag("list", "--index", tmp_path / "my index")[2]
     assert err.endswith(f"make one with `arag ingest PATH... --index '{tmp_path}/my index'`\n")
 
@@ -370,7 +376,8 @@ def test_a_phrase_that_is_not_found_may_be_meant_as_words(arag, index):
     code, out, err = arag("search", "keyword", "lens Petrel", "--index", index)
     assert code == 0
     assert "lens Petrel: none" in out
-    assert err == "Words in quotes are one phrase; to search for each word: arag search keyword lens Petrel\n"
+    command = f"arag search keyword lens Petrel --index {index}"
+    assert err == f"Words in quotes are one phrase; to search for each word: {command}\n"
     assert arag("search", "keyword", "lens", "Petrel", "--index", index)[2] == ""
     assert arag("search", "keyword", "Grey Petrel", "--index", index)[2] == ""
     assert arag("search", "keyword", "xyzzy", "--index", index)[2] == ""

@@ -427,7 +427,7 @@ def test_ask_goes_on_after_a_failure(arag, index):
     with serve([chat(None, SEARCH), Failure(400, message="Something broke"), chat(ANSWER)]) as server:
         options = ["--model", f"openai:m@{server.url}", "--tools", "paper", "--index", index]
         code, _, err = arag("ask", QUESTION, *options)
-        assert (code, "What was found is kept: go on with arag ask --resume" in err) == (1, True)
+        assert (code, "What was found is kept: go on with arag ask --resume --index " in err) == (1, True)
         code, out, _ = arag("ask", "--resume", *options, "--json")
     record = json.loads(out)
     assert (code, record["question"], record["answer"], record["steps"]) == (0, QUESTION, ANSWER, 2)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from arag.cli.proposals import propose
 from arag.errors import ARAGError, InputError, ModelError
 from arag.graph import DEFAULT_MAX_STEPS, MAX_STEPS
 from arag.models.names import EXTRACTIVE, MODEL_VARIABLE
@@ -115,7 +116,8 @@ def ask(
                 with suppress(InputError):  # the run's error matters more
                     conversation.write_page(html, str(error) or type(error).__name__)
             if is_kept and isinstance(error, ModelError):
-                raise ModelError(f"{error}. What was found is kept: go on with arag ask --resume") from error
+                command = propose(context, ["--resume"])
+                raise ModelError(f"{error}. What was found is kept: go on with {command}") from error
             raise
     if resume:
         unfinished.forget(index)

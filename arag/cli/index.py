@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import shlex
-import sys
 from collections.abc import Sequence
 from dataclasses import asdict
 from difflib import get_close_matches
-from itertools import takewhile
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from arag.cli.hyphens import check_text, check_texts
 from arag.cli.ingest import showing_progress
+from arag.cli.proposals import propose, read_command_line
 from arag.errors import InputError
 from arag.models.names import knows_script
 from arag.options import (
@@ -209,29 +208,22 @@ def grep(
         raise typer.Exit(FAILED)
 
 
-def _check_kind(kind: str) -> str:
-    """Return the kind of a search; refuse another word, and propose what the rest of the command line may mean."""
+def _check_kind(context: typer.Context, kind: str) -> str:
+    """Return the kind of a search; refuse another word, and propose what the command line may mean."""
     if kind in _KINDS:
         return kind
-    texts = _texts_from(kind)
+    texts = [kind, *(read_command_line(context).get("text") or ())]
     kinds: Sequence[str] = _KINDS
     meant = get_close_matches(kind, _KINDS, n=1)
     if meant and len(texts) > 1:
         kinds, texts = meant, texts[1:]
-    commands = [shlex.join(["arag", "search", each, *texts]) for each in kinds]
-    raise typer.BadParameter(f"{kind!r} is not a kind of search: write {', or '.join(commands)}")
-
-
-def _texts_from(kind: str) -> list[str]:
-    """Return the arguments of the command line from one to the next option."""
-    arguments = sys.argv[1:]
-    if kind not in arguments:  # the command was called by a program
-        return [kind]
-    start = arguments.index(kind)
-    return list(takewhile(lambda text: not text.startswith("-"), arguments[start:]))
+    for each in kinds:  # outside the frame of the error, which would break them into lines
+        err.print(propose(context, [each, *texts]))
+    raise typer.BadParameter(f"{kind!r} is not a kind of search: see the command above")
 
 
 def search(
+    context: typer.Context,
     kind: Annotated[
         str,
         typer.Argument(metavar="keyword|semantic", callback=_check_kind, help="How to search: by words or meaning."),
@@ -262,7 +254,7 @@ def search(
         if kind == "semantic":
             _check_script(opened.embedder.name, " ".join(text))
         else:
-            _explain_phrases(opened, text)
+            _explain_phrases(context, opened, text)
         results: Any = None
         if paper or as_json:
             results = _search(opened, kind, text, top_k)
@@ -286,11 +278,12 @@ def _check_script(embedder: str, text: str) -> None:
         )
 
 
-def _explain_phrases(index: Index, keywords: list[str]) -> None:
+def _explain_phrases(context: typer.Context, index: Index, keywords: list[str]) -> None:
     """Say how to search for the words of phrases if no chunk has one of the keywords."""
     words = " ".join(keywords).split()
     if len(words) > len(keywords) and not index.keyword_search(keywords, 1).hits:
-        err.print(f"Words in quotes are one phrase; to search for each word: arag search keyword {shlex.join(words)}")
+        command = propose(context, ["keyword", *words])
+        err.print(f"Words in quotes are one phrase; to search for each word: {command}")
 
 
 def _search(index: Index, kind: str, texts: list[str], top_k: int) -> Any:

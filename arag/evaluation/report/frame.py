@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -124,7 +125,8 @@ def load_runs(folders: Sequence[Path]) -> tuple[list[Run], pd.DataFrame]:
         plan = load_plan(folder)
         rows_of_run = _read_rows(folder, plan)
         if not rows_of_run:
-            raise InputError(f"the run in {folder} has no records yet: run `arag eval run` first")
+            command = f"arag eval run --out {shlex.quote(str(folder))}"
+            raise InputError(f"the run in {folder} has no records yet: run `{command}` first")
         models: set[str] = set()
         for row in rows_of_run:
             models |= row["models"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+import shlex
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -80,9 +81,10 @@ class NextVectorIndex:
             if not self._is_from_scratch:
                 self.publish(draft, settings, rebuild=True)
             elif isinstance(error, WorkerError):
+                command = f"arag verify --repair --index {shlex.quote(str(self._folder))}"
                 message = (
                     f"the index in {self._folder} has no vector index now, and large ones are searched more slowly: "
-                    f"Chroma failed ({error}). To make it, run `arag verify --repair` on the index"
+                    f"Chroma failed ({error}). To make it, run `{command}`"
                 )
                 warnings.warn(visible_line(message), stacklevel=2)
             else:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import re
+import shlex
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -226,7 +227,8 @@ def read_state(source: Statements) -> State:
     )
     rows = source.query(read) if has_tables(source) else []
     if not rows:
-        raise IndexNotFoundError(f"no index in {source.location}: make one with `arag ingest`")
+        command = f"arag ingest PATH... --index {shlex.quote(str(source.location))}"
+        raise IndexNotFoundError(f"no index in {source.location}: make one with `{command}`")
     ((generation, settings, has_graph, has_words),) = rows
     vector = find_extension(source, "vector")
     return State(generation, Settings.from_json(settings, source.location), vector, has_graph, has_words)

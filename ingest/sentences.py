@@ -13,7 +13,7 @@ from arag.ingest.outline import BARE, DATE, MAX_HEADING, Outline, is_heading_lin
 from arag.ingest.plain_headings import SECTION_LINE, Place, PlainHeadings
 from arag.retrieval.types import Sentence
 
-RULES_VERSION = 15  # part of every document's fingerprint: documents are cut again when the rules change
+RULES_VERSION = 16  # part of every document's fingerprint: documents are cut again when the rules change
 
 # What is below a heading: most of a sentence, or its end. Lines of an address are shorter, or names alone.
 _TEXT_BELOW = re.compile(rf"(?![^\W\d_]+: )(?:(?=.{{32}})(?:.*?\s[^\W\d_A-Z]){{2}}.*|.*[{re.escape(ENDS)}:;])")

@@ -175,3 +175,27 @@ def test_two_tables_on_a_page(read):
         "Ship: Holm | Masts: 12",
         "Written by the clerk of the ships.",
     ]
+
+
+COMMANDS = [("Command", "Purpose"), ("chmod", "Change permissions"), ("chown", "Change the owner"), ("dd", "Copy")]
+
+
+def draw_commands(pages, bold_rows):
+    """Draw a table of two columns of words, with some rows in bold type."""
+    for number, (command, purpose) in enumerate(COMMANDS):
+        font = "Times-Bold" if number in bold_rows else "Times-Roman"
+        y = 690 - 18 * number
+        pages.text(63, y, command, font=font)
+        pages.text(203, y, purpose, font=font)
+
+
+@pytest.mark.parametrize("has_rules", [True, False])
+@pytest.mark.parametrize(("bold_rows", "is_named"), [({0}, True), ({0, 1, 2, 3}, False), (set(), False)])
+def test_a_bold_row_above_others_gives_names(read, has_rules, bold_rows, is_named):
+    pages = Pages()
+    draw_commands(pages, bold_rows)
+    if has_rules:
+        lines(pages.canvas, [60, 200, 340], [704, 686, 668, 650, 632])
+    found = read("a.pdf", pages.finish()).text.splitlines()
+    row = "Command: chmod | Purpose: Change permissions" if is_named else "chmod | Change permissions"
+    assert found[:2] == ["Command | Purpose", row]

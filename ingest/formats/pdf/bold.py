@@ -9,7 +9,11 @@ from itertools import chain
 
 from arag.ingest.formats.headings import Line, is_title
 
-_BOLD = re.compile(r"bold|black|heavy|demi|cmbx|cmssbx", re.IGNORECASE)
+# With the short names that fonts of TeX have.
+_BOLD = re.compile(
+    r"bold|black|heavy|demi|cmbx|cmb\d|cmssbx|sf[bs]x\d|nimbus.*-medi|lin(?:lib|bio)\w*b$",
+    re.IGNORECASE,
+)
 _CODE = re.compile(r"cour|mono|cmtt|consol", re.IGNORECASE)
 _CAPTION = re.compile(r"[^\W\d]+\.? \d+[a-z]?")  # Table 3
 _MAX_TITLE = 80  # characters
@@ -47,8 +51,13 @@ def usual_size(lines: Iterable[Line]) -> float:
     return max(characters, key=lambda size: characters[size], default=0.0)
 
 
+def is_bold_font(name: str) -> bool:
+    """Return whether a font is bold, by its name."""
+    return _BOLD.search(name) is not None
+
+
 def _is_bold(line: Line) -> bool:
-    return _BOLD.search(line.font) is not None and _CODE.search(line.font) is None
+    return is_bold_font(line.font) and _CODE.search(line.font) is None
 
 
 def _is_bold_title(page: Sequence[Line], number: int) -> bool:

@@ -9,6 +9,7 @@ from itertools import chain, pairwise
 from typing import TypeAlias
 
 from arag.ingest.formats.joining import join_texts
+from arag.ingest.formats.pdf.fonts import Fonts
 from arag.ingest.formats.pdf.rows import TIGHT, Extent, Row, extents_of, is_figure
 from arag.ingest.formats.table_headers import MAX_ROWS, find_header
 from arag.ingest.formats.tables import cells_with_names, cells_with_text
@@ -106,16 +107,20 @@ def _may_be_groups(first: Row, second: Row) -> bool:
     return not any(map(_is_value, first.texts))
 
 
-def name_cells(rows: Iterable[TableRow]) -> None:
+def name_cells(rows: Iterable[TableRow], fonts: Fonts) -> None:
     """Put the names of the columns before the cells below them, if the first rows of a table give names.
 
     Cells in columns without names are clear by their places alone. One such column stays clear without these.
+
+    Args:
+        rows: The rows of a table, and lines between them.
+        fonts: Those of the page.
     """
     table = [row for row in rows if row.cells]
     texts = [cells_with_text(row.cells) for row in table]
     header = find_header(
         texts[:MAX_ROWS],
-        is_marked=False,
+        is_marked=_has_bold_header(table, fonts),
         is_sheet=False,
     )
     below = texts[header.rows :]
@@ -125,6 +130,13 @@ def name_cells(rows: Iterable[TableRow]) -> None:
         is_label = len(cells) == 1  # above further rows
         if not is_label:
             row.cells = cells_with_names(cells, header.names)
+
+
+def _has_bold_header(table: Sequence[TableRow], fonts: Fonts) -> bool:
+    """Return whether the first row of a table is bold above one that is not, and has no values."""
+    has_values = any(map(_is_value, table[0].cells))
+    are_bold = [fonts.are_bold(row.row.words) for row in table[:2]]
+    return are_bold == [True, False] and not has_values
 
 
 def _are_named(rows: Iterable[Mapping[int, str]], names: Mapping[int, str]) -> bool:

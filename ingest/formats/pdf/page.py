@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import ctypes
-import math
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 from typing import NamedTuple
 
 import pypdfium2
-from pypdfium2 import raw
 
 from arag.ingest.formats.content import clean_text
 from arag.ingest.formats.headings import Line
 from arag.ingest.formats.pdf.cells import TableRow
 from arag.ingest.formats.pdf.columns import separate_columns
 from arag.ingest.formats.pdf.fields import Field, insert_fields
+from arag.ingest.formats.pdf.fonts import Fonts
 from arag.ingest.formats.pdf.glyphs import read_text
 from arag.ingest.formats.pdf.pieces import Piece
 from arag.ingest.formats.pdf.rows import find_rows
@@ -26,12 +24,6 @@ from arag.ingest.formats.pdf.tables import find_tables
 from arag.ingest.formats.pdf.words import Word, read_lines
 from arag.text.normalise import CELL_BOUNDARY
 
-_MAX_FONT_NAME = 100  # bytes
-# Filled again for each line: making new ones takes longer than the calls.
-_matrix = raw.FS_MATRIX()
-_font_name = ctypes.create_string_buffer(_MAX_FONT_NAME)
-_flags = ctypes.c_int()
-
 
 class _TextLine(NamedTuple):
     """A line of a page, or a row of a table."""
@@ -39,13 +31,6 @@ class _TextLine(NamedTuple):
     words: list[Word]
     text: str
     is_entry: bool = False  # of contents
-
-
-class _Type(NamedTuple):
-    """The type of characters."""
-
-    size: float  # points, to half a point
-    font: str
 
 
 def page_lines(page: pypdfium2.PdfTextPage, fields: Sequence[Field] = ()) -> list[Line]:
@@ -59,13 +44,14 @@ def page_lines(page: pypdfium2.PdfTextPage, fields: Sequence[Field] = ()) -> lis
     text = read_text(page, may_turn=may_turn)
     words = map(join_spaced_letters, read_lines(page.page, text))
     lines = list(separate_columns(insert_fields(list(words), fields)))
-    tables, below = find_ruled_tables(lines, find_grids(page.page, text))
+    fonts = Fonts(page.raw)
+    tables, below = find_ruled_tables(lines, find_grids(page.page, text), fonts)
     found: list[_TextLine] = []
     for table in tables:
-        found += _lines(find_tables(find_rows(table.above)))
+        found += _lines(find_tables(find_rows(table.above), fonts))
         found += _lines(table.rows)
-    found += _lines(find_tables(find_rows(below)))
-    return [_make_line(page.raw, line) for line in found]
+    found += _lines(find_tables(find_rows(below), fonts))
+    return [_make_line(line, fonts) for line in found]
 
 
 def _lines(rows: Iterable[TableRow]) -> Iterator[_TextLine]:
@@ -101,9 +87,9 @@ def _words(pieces: Iterable[Piece]) -> list[Word]:
     return words
 
 
-def _make_line(page: raw.FPDF_TEXTPAGE, line: _TextLine) -> Line:
+def _make_line(line: _TextLine, fonts: Fonts) -> Line:
     first, last = line.words[0], line.words[-1]
-    type_ = _line_type(page, line.words)
+    type_ = fonts.type_of(line.words)
     return Line(
         text=clean_text(line.text),
         size=type_.size,
@@ -114,27 +100,3 @@ def _make_line(page: raw.FPDF_TEXTPAGE, line: _TextLine) -> Line:
         top=first.top,
         is_entry=line.is_entry,
     )
-
-
-def _line_type(page: raw.FPDF_TEXTPAGE, words: Iterable[Word]) -> _Type:
-    """Return the smaller type of a line's first and last word, with its font if both have the same."""
-    printed = [word for word in words if not word.is_field]
-    if not printed:
-        return _Type(0.0, "")
-    first = _type(page, printed[0].first)
-    last = _type(page, printed[-1].last)
-    font = first.font if first.font == last.font else ""
-    return _Type(min(first.size, last.size), font)
-
-
-def _type(page: raw.FPDF_TEXTPAGE, character: int) -> _Type:
-    """Return the size and the font of a character."""
-    raw.FPDFText_GetMatrix(page, character, _matrix)
-    raw.FPDFText_GetFontInfo(page, character, _font_name, _MAX_FONT_NAME, _flags)
-    scale = math.hypot(_matrix.b, _matrix.d)
-    size = raw.FPDFText_GetFontSize(page, character) * scale
-    to_half_points = round(2 * size) / 2 if math.isfinite(size) else 0.0  # a damaged file may have any number
-    _, _, font = _font_name.value.decode("latin-1").rpartition(
-        "+"
-    )  # a random prefix marks a font of which only a part is in
-    return _Type(to_half_points, font)

@@ -90,6 +90,12 @@ class Row:
         return list(map(_cell_extent, self.cells))
 
     @property
+    def words(self) -> list[Word]:
+        """The words of all cells."""
+        lines = chain.from_iterable(self.cells)
+        return list(chain.from_iterable(line.words for line in lines))
+
+    @property
     def height(self) -> float:
         """The height of its type."""
         return self.cells[0][0].height

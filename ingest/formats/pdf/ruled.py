@@ -9,6 +9,7 @@ from itertools import chain, pairwise
 from typing import TypeAlias
 
 from arag.ingest.formats.pdf.cells import TableRow, name_cells
+from arag.ingest.formats.pdf.fonts import Fonts
 from arag.ingest.formats.pdf.pieces import make_piece
 from arag.ingest.formats.pdf.rows import Cell, Row, cell_text, is_figure
 from arag.ingest.formats.pdf.rules import Grid, Region
@@ -64,12 +65,17 @@ class _Words:
         return rows
 
 
-def find_ruled_tables(lines: Sequence[Sequence[Word]], grids: Sequence[Grid]) -> tuple[list[RuledTable], Lines]:
+def find_ruled_tables(
+    lines: Sequence[Sequence[Word]],
+    grids: Sequence[Grid],
+    fonts: Fonts,
+) -> tuple[list[RuledTable], Lines]:
     """Return the tables in grids of rules with the lines above each, and the lines below the last one.
 
     Args:
         lines: The words of each line of a page.
         grids: The grids on it.
+        fonts: Its fonts.
     """
     tables: dict[int, list[TableRow]] = {}  # by the number of their first line
     rest: Lines = list(lines)
@@ -82,7 +88,7 @@ def find_ruled_tables(lines: Sequence[Sequence[Word]], grids: Sequence[Grid]) ->
             continue
         rest = beside
         first_line = words.numbers[0]
-        tables[first_line] = tables.get(first_line, []) + _make_rows(words)
+        tables[first_line] = tables.get(first_line, []) + _make_rows(words, fonts)
     found: list[RuledTable] = []
     above: Lines = []
     for number, line in enumerate(rest):
@@ -142,7 +148,7 @@ def _has_wide_gap(line: Sequence[Word]) -> bool:
 # --- their rows ---
 
 
-def _make_rows(words: _Words) -> list[TableRow]:
+def _make_rows(words: _Words, fonts: Fonts) -> list[TableRow]:
     """Return the rows of a table. A cell that spans several rows has its text in each; one of all columns is a line."""
     rows: list[TableRow] = []
     texts: dict[Region, str] = {}
@@ -158,7 +164,7 @@ def _make_rows(words: _Words) -> list[TableRow]:
         is_whole_row = any(_spans_all(region, words.grid) for region in cells)
         rows.append(TableRow(Row(pieces), [] if is_whole_row else row))
     _leave_out_empty_columns(rows)
-    name_cells(rows)
+    name_cells(rows, fonts)
     return rows
 
 

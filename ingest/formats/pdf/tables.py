@@ -8,6 +8,7 @@ from itertools import chain, pairwise
 
 from arag.ingest.formats.pdf.cells import MAX_NAME, TableRow, align_cells, name_cells
 from arag.ingest.formats.pdf.contents import begins_contents, is_contents, is_entry
+from arag.ingest.formats.pdf.fonts import Fonts
 from arag.ingest.formats.pdf.pieces import STRAIGHT
 from arag.ingest.formats.pdf.rows import TIGHT, Extent, Row, extents_of
 from arag.text.contents import is_heading_of_contents
@@ -28,7 +29,7 @@ _BULLET = re.compile(r"[•‣◦▪■●○►·*]")
 _MARKER_OR_NAME = re.compile(r"[^\w\s]{1,3}|[(\[]?(?:\d{1,3}|[A-Za-z]|[ivxIVX]+)[.)\]:]{1,2}|.*[:：]")
 
 
-def find_tables(rows: Iterable[Row]) -> Iterator[TableRow]:
+def find_tables(rows: Iterable[Row], fonts: Fonts) -> Iterator[TableRow]:
     """Yield the rows of tables with their cells, and all other lines.
 
     A table has a figure after the first cell of one of its rows, or it has at least three rows of words in straight
@@ -36,6 +37,7 @@ def find_tables(rows: Iterable[Row]) -> Iterator[TableRow]:
 
     Args:
         rows: What may be rows, in order.
+        fonts: Those of the page.
     """
     is_in_contents = False
     for group in _groups(rows):
@@ -44,13 +46,13 @@ def find_tables(rows: Iterable[Row]) -> Iterator[TableRow]:
         entries = group[len(head) :]
         is_in_contents |= is_below_head
         if entries and is_contents(entries, is_in_contents=is_in_contents):
-            yield from _table(head)
+            yield from _table(head, fonts)
             yield from map(_entry, entries)
             is_in_contents = True
         else:
             table = _find_table(group)
             yield from map(TableRow, group[: table.start])
-            yield from _table(group[table.start : table.stop])
+            yield from _table(group[table.start : table.stop], fonts)
             yield from map(TableRow, group[table.stop :])
             is_in_contents = is_below_head or begins_contents(group[-1].texts[-1])
 
@@ -59,13 +61,13 @@ def _entry(row: Row) -> TableRow:
     return TableRow(row, is_entry=is_entry(row))
 
 
-def _table(rows: Sequence[Row]) -> Iterator[TableRow]:
+def _table(rows: Sequence[Row], fonts: Fonts) -> Iterator[TableRow]:
     """Yield the rows of a table, with their cells by columns if these are clear, else with those that they have."""
     aligned: list[TableRow] = []
     if rows and not _is_mostly_words(rows):
         aligned = align_cells(rows)
     if aligned:
-        name_cells(aligned)
+        name_cells(aligned, fonts)
         yield from aligned
     else:
         yield from map(_row_with_its_cells, rows)

@@ -58,7 +58,6 @@ class Fonts:
         scale = math.hypot(_matrix.b, _matrix.d)
         size = raw.FPDFText_GetFontSize(self.page, character) * scale
         to_half_points = round(2 * size) / 2 if math.isfinite(size) else 0.0  # a damaged file may have any number
-        _, _, font = _font_name.value.decode("latin-1").rpartition(
-            "+"
-        )  # a random prefix marks a font of which only a part is in
+        # A random prefix marks a font of which only a part is in the file.
+        _, _, font = _font_name.value.decode("latin-1").rpartition("+")
         return Type(to_half_points, font)

@@ -107,6 +107,18 @@ def test_each_sentence_stands_under_its_own_headings(tools):
     assert "Mole > Reserve: The reserve is 70." in content
 
 
+def test_a_heading_that_ends_in_a_mark_gets_no_colon_before_its_text(tmp_path):
+    text = "".join(
+        f"# {heading}\n\nThe reserve is low.\n\n" for heading in ("To load:", "注意：", "How much?", "Basin")
+    )
+    with ingest(
+        write_corpus(tmp_path / "corpus", {"rules.md": text}), tmp_path / "index", embedder=HashEmbeddings()
+    ) as index:
+        shown = make_tools(index, names="paper")[0].invoke({"keywords": ["reserve"]})
+    for heading in ("To load:", "注意：", "How much?", "Basin:"):
+        assert f"{heading} The reserve is low." in shown
+
+
 def test_rows_of_two_sheets_stand_under_their_own_and_items_of_a_list_on_their_own_lines(tmp_path):
     book = Workbook()
     book.remove(book.active)

@@ -16,6 +16,7 @@ _WORD = re.compile(r"\w+")
 _NAME_WORD = re.compile(r"[^\W_]+")
 _NOTE = re.compile(r"\s*[(（][^()（）]*[)）]$")
 _VOICED_SOUND_MARKS = "\u3099\u309a"  # in Japanese they make another letter
+_NEEDS_NO_COLON = (":", "：", "?", "？", "؟", "!", "！", "…")
 _QUOTES = "\"'“”‘’«»《》「」『』"
 
 
@@ -107,6 +108,11 @@ def is_title(line: str, title: str) -> bool:
     if not name:
         return False
     return collapse_whitespace(line).strip("# ") == name
+
+
+def with_colon(name: str) -> str:
+    """Return a heading or another name with a colon, to stand before its text, unless it ends in a mark that does."""
+    return name if name.endswith(_NEEDS_NO_COLON) else f"{name}:"
 
 
 def without_title(text: str, title: str) -> str:

@@ -11,7 +11,7 @@ from arag.retrieval.index import Index
 from arag.retrieval.presentation.places import name_pages_of
 from arag.retrieval.presentation.retrieve import Retrieved
 from arag.text.marks import list_marks, mark, without_marks
-from arag.text.normalise import CELL_BOUNDARY, CUT, collapse_whitespace, count, name_words
+from arag.text.normalise import CELL_BOUNDARY, CUT, collapse_whitespace, count, name_words, with_colon
 from arag.text.tokens import count_tokens
 
 MAX_TOKENS = 1_500  # of a result
@@ -237,7 +237,7 @@ class _Page:
         title = collapse_whitespace(line.chunk.title)
         if not title or line.document_id in self._named or _says(line.chunk_id, title):
             return head
-        return f"{head} {without_marks(title)}:"
+        return f"{head} {with_colon(without_marks(title))}"
 
 
 def _label(line: GrepLine) -> str:
@@ -248,7 +248,7 @@ def _label(line: GrepLine) -> str:
     sentence = line.chunk.sentences[line.position]
     columns = sentence.header if is_row and not _is_data(sentence.header) else ""
     heading = collapse_whitespace(sentence.heading)
-    return f"{heading}: {columns}".rstrip() if heading else columns
+    return f"{with_colon(heading)} {columns}".rstrip() if heading else columns
 
 
 def _is_data(header: str) -> bool:

@@ -128,7 +128,7 @@ class _Header:
     """
 
     def __init__(self, cells: Sequence[str]) -> None:
-        self._names = [cell.rstrip(":") for cell in cells]
+        self._names = [cell.rstrip(":：") for cell in cells]
         self.columns = _distinct(self._names)
         if is_unit_note(self._names[0]):
             self._names[0] = ""  # the labels below it do not repeat it
@@ -216,7 +216,7 @@ def _count_names(names: Sequence[str], row: str) -> int:
     line = f"{CELL_BOUNDARY}{row}"
     found = 0
     for name in names:
-        if name and f"{CELL_BOUNDARY}{name.rstrip(':')}: " in line:
+        if name and f"{CELL_BOUNDARY}{name.rstrip(':：')}: " in line:
             found += 1
     return found
 

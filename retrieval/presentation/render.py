@@ -21,6 +21,7 @@ from arag.text.normalise import (
     count,
     is_title,
     name_words,
+    with_colon,
     without_title,
     words,
 )
@@ -383,7 +384,7 @@ def _join_pieces(pieces: Sequence[_Piece]) -> str:
     for piece in pieces:
         if piece.heading:
             space = "" if piece.text.startswith("\n") else " "
-            lines.append(f"{piece.heading}:{space}{piece.text}")
+            lines.append(f"{with_colon(piece.heading)}{space}{piece.text}")
         elif needs_line or piece.is_line:
             lines.append(piece.text)
         else:

@@ -12,7 +12,7 @@ from arag.retrieval.corpus.shell.corpus import TableRow
 from arag.retrieval.search.suggestions import FUNCTION_WORDS
 from arag.retrieval.types import Chunk
 from arag.text.marks import list_marks, mark, without_marks
-from arag.text.normalise import HEADING_BOUNDARY, collapse_whitespace, is_title, name_words
+from arag.text.normalise import HEADING_BOUNDARY, collapse_whitespace, is_title, name_words, with_colon
 
 MAX_MARKS = 2  # of the chunks of one row
 MIN_TEXT = 20  # characters of a line without its prefix that tell its chunk
@@ -111,7 +111,7 @@ class _Writer:
         if not heading or heading == self._headings.get(chunk.document_id) or is_title(heading, chunk.title):
             return ""
         self._headings[chunk.document_id] = heading
-        return f"{without_marks(heading)}: "
+        return f"{with_colon(without_marks(heading))} "
 
     def _find_context(self, chunk: Chunk, text: str) -> tuple[str, str]:
         """Return the heading above a line, and the column names of a row that does not have them.
@@ -186,7 +186,7 @@ def _introduce(chunk: Chunk, text: str, named: set[str]) -> str:
     if chunk.pages:
         first, last = chunk.pages
         parts.append(f"page {first}" if first == last else f"pages {first}-{last}")
-    return f"{', '.join(parts)}: " if parts else ""
+    return f"{with_colon(', '.join(parts))} " if parts else ""
 
 
 def _is_said(title: str, document_id: str) -> bool:

@@ -31,6 +31,7 @@ LIST_ITEM = re.compile(
     r"\s*(?:[-*+•‣◦·]|\d{1,3}[.)]|\[?(?:\d{4}-\d\d-\d\d[T ]|[A-Z][a-z]{2} [ \d]\d )?\d\d:\d\d:\d\d\S{0,40})\s+"
 )
 _WHITE = re.compile(r"\s*")
+_BLOCK_NUMBER = re.compile(r"\s*(?:[-*+•‣◦·]\s+)?(?:\d{1,3}\.)+\s+")  # of a section: its name follows
 LEADERS = r"(?:(?:\. ?){4,}|(?:… ?){2,}|_{4,}|·{4,})"  # between an entry of contents or of an index and its page
 PAGE = r"(?:\d{1,4}|[ivxlc]+)\b"
 _LEADERS_BEFORE = re.compile(rf"{LEADERS}\s*$")
@@ -146,7 +147,8 @@ def _boundaries(text: str, is_german: bool) -> list[int]:
         is_at_cell_end = text.startswith("|", start)
         if not is_inside or is_at_cell_end or _is_before_page(text, start):
             continue
-        if _is_boundary(text, start, never_last) and not LIST_ITEM.fullmatch(text, 0, start):
+        begins_block = LIST_ITEM.fullmatch(text, 0, start) or _BLOCK_NUMBER.fullmatch(text, 0, start)
+        if not begins_block and _is_boundary(text, start, never_last):
             boundaries.add(start)
     return sorted(boundaries)
 

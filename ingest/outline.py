@@ -67,7 +67,7 @@ class Outline:
     """The current headings and table header. The document's title is not one of its headings."""
 
     def __init__(self, title: str) -> None:
-        self._title = _name_of(title)
+        self._title = name_of(title)
         self._headings: list[tuple[int, str]] = []  # level and name
         self._number: list[int] = []  # of the last plain heading that has one
         self._levels_above_numbers: set[int] = set()  # of the marked headings before the first number
@@ -87,7 +87,7 @@ class Outline:
             line: The heading's line.
             is_certain: Whether it is one, whatever it looks like.
         """
-        name = _name_of(line)
+        name = name_of(line)
         is_bare = level == BARE
         if is_bare and not is_certain and not self.is_plain_heading(name):
             return self.path
@@ -125,7 +125,7 @@ class Outline:
 
     def goes_on(self, line: str) -> bool:
         """Return whether a line begins with the number of the next section: 2.3, 3 or 2.2.1 after 2.2."""
-        match = _SECTION_NUMBER.match(_name_of(line))
+        match = _SECTION_NUMBER.match(name_of(line))
         if match is None or not self._number:
             return False
         number = list(map(int, match[1].split(".")))
@@ -136,12 +136,12 @@ class Outline:
 
     def leave_section(self, line: str) -> None:
         """Leave the plain headings above a line that may be the title of the next section, which then has no name."""
-        self._count_on(_name_of(line))
+        self._count_on(name_of(line))
         self._headings = [heading for heading in self._headings if heading[0] < BARE]
 
     def is_plain_heading(self, line: str) -> bool:
         """Return whether a line by itself is certainly a heading. One with a mark is a remark or a command."""
-        name = _name_of(line)
+        name = name_of(line)
         is_remark = line.lstrip().startswith("#")
         if is_remark or self.repeats(line):
             return False
@@ -153,7 +153,7 @@ class Outline:
 
     def repeats(self, line: str) -> bool:
         """Return whether a line repeats the title, or only names the page."""
-        name = _name_of(line)
+        name = name_of(line)
         return name == self._title or _PAGE_HEADER.search(name) is not None
 
     def leave_table(self) -> None:
@@ -283,7 +283,8 @@ def is_heading_line(line: str) -> bool:
     return _TITLE_CASE.fullmatch(line) is not None and re.fullmatch(DATE, line) is None
 
 
-def _name_of(heading: str) -> str:
+def name_of(heading: str) -> str:
+    """Return the text of a heading without the marks of Markdown."""
     return _MARKS_AROUND.sub("", collapse_whitespace(heading))
 
 
@@ -312,5 +313,5 @@ def _begins_with_name(row: str, names: list[str]) -> bool:
     first_name, colon, _ = collapse_whitespace(row).partition(": ")
     if not colon:
         return False
-    without_colons = [name.rstrip(":") for name in names if name]
+    without_colons = [name.rstrip(":：") for name in names if name]
     return first_name in without_colons

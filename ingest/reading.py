@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -17,6 +18,7 @@ from arag.ingest.documents import Document, Problem
 from arag.ingest.formats import Readers
 from arag.ingest.formats.content import JSON, Content, FormatError, clean_characters, clean_text, reason
 from arag.ingest.formats.mailbox import find_mails
+from arag.ingest.formats.text import opening_heading
 from arag.ingest.listing import ListedFile, ListedObject, Listing
 from arag.ingest.record_fields import FieldNames
 from arag.ingest.records import MAX_ID_BYTES, NO_NAMES, RECORD_READERS, ReadItem, is_id, read_record, to_json
@@ -37,6 +39,9 @@ _MAX_TITLE = 1_000  # characters: every chunk and every result repeats the title
 _MAX_AHEAD = 20_000_000  # characters of files that are read before their turn: they are held in memory
 _LARGE = 1_000_000  # bytes: such a file may take seconds to read
 MAX_PROBLEMS = 100  # of one file that are named one by one
+_COMMON_NAME = re.compile(
+    r"(?:readme|read me|index|main|default|home|intro(?:duction)?|overview)(?:[-. ]\w+)?", re.IGNORECASE
+)
 _WRONG_ID = f"is empty, has control characters in it, or has more than {MAX_ID_BYTES:,} bytes"
 
 
@@ -303,10 +308,18 @@ def title_of_file(path: str) -> str:
     return Path(path).stem.replace("_", " ")
 
 
+def _title_without_own(text: str, path: Path) -> str:
+    """Return the heading with which a text begins if its file has a name that many have, such as README; else this."""
+    name = title_of_file(str(path))
+    if _COMMON_NAME.fullmatch(name):
+        return opening_heading(text) or name
+    return name
+
+
 def _to_document(content: Content, document_id: str, path: Path) -> Document:
     return Document(
         id=document_id,
-        title=content.title or title_of_file(str(path)),
+        title=content.title or _title_without_own(content.text, path),
         text=content.text,
         source=str(path),
         metadata=to_json(dict(content.metadata)),

@@ -130,6 +130,7 @@ def test_what_is_no_bar_is_read(read, html, text):
         "<ul role='navigation'><li><a href='a.html'>Log in</a></ul>",
         "<section role=navigation><a href='a.html'>Towers</a> | <a href='b.html'>Lamps</a></section>",
         "<div role=navigation><ul><li>en »<li><a href='a.html'>Towers</a> »<li>Gull Rock</ul></div>",
+        "<div role=navigation><a href='a.html'>Towers</a> » <p style='display: none'>This version is old.</p></div>",
     ],
 )
 def test_what_has_the_role_of_navigation_and_only_links_is_not_read(read, menu):

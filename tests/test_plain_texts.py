@@ -617,3 +617,15 @@ def test_a_heading_ends_above_what_may_be_the_next_section(read):
     found = headings(read("a.txt", f"Mill\n\n\n{text}").text, headings_apart=True)
     assert found["Rye is ground on Mondays."] == "4.1 Rye"
     assert found["Der Hafer kommt spät."] == ""
+
+
+def test_a_text_whose_file_has_a_common_name_is_called_as_its_first_heading(make_index):
+    documents = {
+        "babel/README.md": "## Babel 3.84\n\nIt hyphenates.",
+        "geometry/README.md": "Geometry v5.9\n-----------------\nPages have margins.\n\nAbstract:\nMore.",
+        "lamps/index.html": "<h2>Lamps</h2><p>They burn oil.</p>",
+        "oil/README.md": "Oil is sold.\n\n## Prices\n\nFour marks.",
+        "tower.md": "## Stairs\n\nThere are ninety.",
+    }
+    titles = [document.title for document in make_index(documents).documents()]
+    assert titles == ["Babel 3.84", "Geometry v5.9", "Lamps", "README", "tower"]

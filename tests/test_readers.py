@@ -141,6 +141,11 @@ class TestMarkdown:
     def test_the_first_heading_is_the_title_and_the_text_stays(self, read, text, title):
         assert read("a.md", text) == Content(title, text, headings_apart=True)
 
+    def test_lines_of_nothing_but_tags_are_not_read(self, read):
+        text = 'Lamps.\n<br />\n\n<p align="center">\n\n`<br>` ends a line.\n\n</p>\n\n```\n<br />\n```\n'
+        shown = read("a.md", text).text
+        assert shown.split() == ["Lamps.", "`<br>`", "ends", "a", "line.", "```", "<br", "/>", "```"]
+
     def test_front_matter_becomes_metadata(self, read):
         content = read(
             "a.md",

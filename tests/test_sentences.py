@@ -94,6 +94,11 @@ def test_numbers_end_sentences_of_english():
     ]
 
 
+@pytest.mark.parametrize("text", ["1.1. The lamp", "- 4.10. Oil and wicks", "6.1.5. Berths: where to lie"])
+def test_the_number_of_a_section_is_no_sentence_without_its_name(text):
+    assert texts(text) == [text]
+
+
 @pytest.mark.parametrize("text", ONE_SENTENCE.values(), ids=ONE_SENTENCE.keys())
 def test_stays_whole(text):
     assert texts(text) == [text]

@@ -59,7 +59,7 @@ _HEADING = "\x01"  # stands for `#`, which may also begin a line of text
 _TERM_END = "\x02"  # ends a term of a list of definitions
 _DEFINITION = "\x03"  # begins its definition
 _TERM_AND_DEFINITION = re.compile(
-    rf"^([^\n{_HEADING}{_TERM_END}]{{1,100}}?):?[ \n]*{_TERM_END}[\s{_TERM_END}]*{_DEFINITION}"
+    rf"^([^\n{_HEADING}{_TERM_END}]{{1,100}}?)[:：]?[ \n]*{_TERM_END}[\s{_TERM_END}]*{_DEFINITION}"
     rf"[ \n]*(?=[^\s{_HEADING}{_ITEM}])",
     re.MULTILINE,
 )
@@ -143,7 +143,7 @@ def html_content(html: str, *, mark_frame: bool = False, is_mail: bool = False) 
     frame = find_frame(page) if mark_frame else ()
     quotes = find_quotes(page) if is_mail else ()
     empty = find_empty_frame(page) if mark_frame else ()  # in a book, an aside may be a note
-    text = _page_text(page, {*hidden, *find_navigation(page), *bars, *empty}, frame, quotes)
+    text = _page_text(page, {*hidden, *find_navigation(page, hidden), *bars, *empty}, frame, quotes)
     if not text:  # the page has nothing but links
         text = _page_text(page, hidden)
     if not text:  # a program shows what is hidden

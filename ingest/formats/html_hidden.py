@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 from lxml import etree
 
@@ -78,15 +79,24 @@ def leads_elsewhere(page: etree._Element) -> bool:
     return False
 
 
-def find_navigation(page: etree._Element) -> list[etree._Element]:
-    """Return the elements that are for navigation: by their name, or by a role if they have links and titles only."""
+def find_navigation(page: etree._Element, hidden: set[etree._Element]) -> list[etree._Element]:
+    """Return the elements that are for navigation: by their name, or by a role if they show links and titles only."""
     own_words = _words(page.findtext("head/title", ""))
     navigation = list(page.iter("nav"))
     for element in _NAVIGATION(page):
-        beside_links = " ".join(_TEXT_BESIDE_LINKS(element))
+        shown = [text for text in _TEXT_BESIDE_LINKS(element) if hidden.isdisjoint(_around(text))]
+        beside_links = " ".join(shown)
         if _words(beside_links) <= own_words:  # the links to the pages above may end with this page's own name
             navigation.append(element)
     return navigation
+
+
+def _around(text: Any) -> list[etree._Element]:
+    """Return the elements around a text that a search in a page has found."""
+    element = text.getparent()
+    if text.is_tail:
+        element = element.getparent()
+    return [element, *element.iterancestors()]
 
 
 def _words(text: str) -> set[str]:

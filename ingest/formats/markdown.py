@@ -35,6 +35,10 @@ _TITLE = re.compile(r"^ {0,3}#{1,6}[ \t][^\n]*+|^\S[^\n]*+(?=\n(?:={3,}|-{3,})[ 
 _CODE_OR_ESCAPE = re.compile(r"(?<!`)(`++)[^`]++\1(?!`)|\\([!-/:-@\[-`{}~])")  # not of a bar, which would make a row
 _LINE_OF_ATTRIBUTES = re.compile(r"^ {0,3}\{:[^{}\n]*\}[ \t]*$\n?", re.MULTILINE)
 _HTML_HEADING = re.compile(r"^ {0,3}<h([1-6])\b[^<>]*>(.{1,500}?)</h\1>", re.DOTALL | re.IGNORECASE | re.MULTILINE)
+# Lines with nothing but tags set the page: `<br />`, `<p align="center">`.
+_LINE_OF_TAGS = re.compile(
+    r"^ {0,3}(?:</?(?:br|hr|p|div|center|span|details)\b[^<>\n]*>[ \t]*)+$\n?", re.IGNORECASE | re.MULTILINE
+)
 _TAG = re.compile(r"<[^<>]*>")
 
 
@@ -64,6 +68,8 @@ def _show(text: str) -> str:
     text = _SHORT_UNDERLINE.sub(_mark_underlined, text)
     if "\\" in text:
         text = _TITLE.sub(_drop_escapes, text)
+    if "<" in text:
+        text = _LINE_OF_TAGS.sub("\n", text)
     return _HTML_HEADING.sub(_mark_heading, text)
 
 

@@ -168,7 +168,7 @@ def cells_with_names(row: Row, names: Row) -> list[str]:
     for column, text in row.items():
         is_label = column == first and is_unit_note(names[first])
         if column in names and not is_label:
-            name = names[column].rstrip(":")
+            name = names[column].rstrip(":：")
             cells.append(f"{name}: {text}")
         else:
             cells.append(escape_bars(text))

@@ -22,7 +22,7 @@ from arag.ingest.formats.markdown import FENCED, show_markdown
 from arag.ingest.formats.restructured import find_title, mark_titles
 from arag.ingest.formats.sections import mark_sections
 from arag.ingest.formats.text_pages import without_running_heads
-from arag.ingest.outline import HEADING_LINE, escape_underlines
+from arag.ingest.outline import HEADING_LINE, escape_underlines, name_of, underlined_level
 from arag.text.normalise import collapse_whitespace
 
 _MAX_TITLE = 120  # characters: a longer first line is a paragraph
@@ -176,6 +176,15 @@ def first_heading(text: str) -> str:
         return ""
     title = collapse_whitespace(heading[1] or heading[2])
     return re.sub(" #+$", "", title)  # marks may close the line, too
+
+
+def opening_heading(text: str) -> str:
+    """Return the heading with which a text begins, whatever its level, or an empty string."""
+    first, _, below = text.lstrip().partition("\n")
+    line = first.strip()
+    if HEADING_LINE.match(first) or underlined_level(line, below.partition("\n")[0]):
+        return name_of(line)
+    return ""
 
 
 def _split_front_matter(text: str) -> tuple[dict[str, JSON], str]:

@@ -79,3 +79,9 @@ def test_a_menu_goes_with_the_names_of_neighbours(tmp_path):
     texts = read_folder(tmp_path, [f"{menu.format(next=f'next {topic}')}<h1>{topic}</h1><p>Text." for topic in TOPICS])
     assert sum("modules" in text for text in texts) == 1
     assert sum("next" in text for text in texts) <= 1
+
+
+def test_a_foot_with_the_time_at_which_each_page_was_made_is_kept_once(tmp_path):
+    page = "<h1>{0}</h1><p>About {0}.<div class=footer>Generated on 4 May 2023 20:07:{1:02} by Doxygen</div>"
+    pages = [page.format(topic, number) for number, topic in enumerate(TOPICS)]
+    assert "".join(read_folder(tmp_path, pages)).count("Generated") == 1

@@ -49,7 +49,7 @@ _LEGAL = re.compile(
     r"|powered by|(?:generated|built|created) (?:by|with|using)"
 )
 _MAX_BEFORE_LEGAL = 300  # characters
-_FIELD = re.compile(r"[^:：]{1,40}[:：]\s*\S")  # such as `Status: open`, which is an answer
+_FIELD = re.compile(r"[^:：]{1,40}[:：](?!\d)\s*\S")  # such as `Status: open`, which is an answer; 20:07 is none
 
 
 def find_empty_frame(page: etree._Element) -> list[etree._Element]:

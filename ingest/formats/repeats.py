@@ -7,6 +7,7 @@ same result of many decisions.
 from __future__ import annotations
 
 import os
+import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
@@ -16,6 +17,8 @@ from zlib import crc32
 
 from arag.ingest.formats.content import Content, FormatError
 from arag.ingest.formats.frame import FRAME_START
+
+_TIME = re.compile(r"\b\d\d:\d\d:\d\d\b")  # at which a page was made, as Doxygen and others write below each
 
 _Page = TypeVar("_Page")
 
@@ -55,7 +58,7 @@ def find_web_keepers(files: Iterable[Path], read: Callable[[Path], Content]) -> 
         read: Reads one of them.
 
     Returns:
-        Each of these lines, with the page that keeps it.
+        Each of these lines, without a time of the day, with the page that keeps it.
     """
     pages = sorted(filter(_is_own_page, files), key=_hash_name)
     if len(pages) < _MIN_PAGES:
@@ -73,7 +76,11 @@ def find_web_keepers(files: Iterable[Path], read: Callable[[Path], Content]) -> 
 
 
 def _frame_lines(text: str) -> list[str]:
-    return list(filter(_is_of_frame, text.split("\n")))
+    return list(map(_without_time, filter(_is_of_frame, text.split("\n"))))
+
+
+def _without_time(line: str) -> str:
+    return _TIME.sub("", line)
 
 
 def _is_of_frame(line: str) -> bool:
@@ -87,7 +94,7 @@ def without_repeats(text: str, page: Path, keepers: Mapping[str, Path]) -> str:
         lines = block.split("\n")
         kept: list[str] = []
         for line in lines:
-            keeper = keepers.get(line, page)
+            keeper = keepers.get(_without_time(line), page)
             if keeper == page:
                 kept.append(line)
         if kept and not _is_menu(lines, len(kept)):

@@ -109,6 +109,21 @@ class TestNames:
         assert text.endswith("\n\nName | Port | Tons | Since\n" + "\n".join(lines(table, sheet=True)[1:]))
 
     @pytest.mark.parametrize(
+        ("settings", "table"),
+        [
+            ("Step|0.5\nMill|Orra\nPoints|20", "Time|Depth\n0.0|3\n0.5|4\n1.0|7"),
+            ("Polar|FALSE|by hand\nInverse|FALSE", "Day|Rye|Oats|Sum\n1|3|4|7\n2|5|1|6"),
+            (
+                "From|2024-01-01|To|2024-05-31\nUnit|kg|Rate|1.5",
+                "Farm|Grain|Sacks|Price|Sum\nHolm|Rye|4|2|8\nSkarn|Oats|1|3|3",
+            ),
+        ],
+    )
+    def test_settings_above_a_header_are_no_names(self, settings, table):
+        shown = [line for line in lines(f"{settings}\n{table}", sheet=True) if line]
+        assert shown == [*settings.replace("|", " ").split("\n"), *lines(table, sheet=True)]
+
+    @pytest.mark.parametrize(
         "note",
         [
             "(in millions)",

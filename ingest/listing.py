@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -122,6 +122,7 @@ class Listing:
         readers: Readers,
         target: Path | None = None,
         ignore: Iterable[str] = (),
+        show_found: Callable[[int], None] = lambda _files: None,
     ) -> None:
         self.sizes: dict[str, int] | None = None
         self.folders: list[str] = []
@@ -130,6 +131,8 @@ class Listing:
         self.ignored: set[str] = set()
         self.skipped: dict[Path, str] = {}
         self._readers = readers
+        self._show_found = show_found
+        self._found = 0
         self._ignore = make_ignore_rules(ignore)
         self._target = target.absolute() if target else None
         if isinstance(sources, str) or _is_object(sources) or not isinstance(sources, Iterable):
@@ -233,13 +236,16 @@ class Listing:
     def _walk(self, top: Path, below: str, ignore: IgnoreRules) -> Iterator[Listed]:
         """Yield the files of a folder and the folders in it; `below` is the path from the top folder to it."""
         folder = top / below
+        real_folder = _real_path(folder)
         try:
             entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
             ignore = ignore.enter(top, below)
         except (OSError, FormatError) as error:
-            self.failures.add(_real_path(folder))
+            self.failures.add(real_folder)
             yield Problem(str(folder), reason(error))
             return
+        self._found += len(entries)
+        self._show_found(self._found)
         for entry in entries:
             path = folder / entry.name
             file_id = below + entry.name
@@ -255,7 +261,8 @@ class Listing:
             elif entry.is_dir():
                 yield from self._walk(top, f"{file_id}/", ignore)
             else:
-                yield ListedFile(path, file_id, _real_path(path))
+                real_path = os.path.join(real_folder, entry.name)  # noqa: PTH118 - a Path would be slow for many files
+                yield ListedFile(path, file_id, _as_stored(real_path))
 
     def _why_skipped(self, entry: os.DirEntry[str], path: Path) -> str:
         """Return why an entry of a folder is not read, or an empty string if it is."""
@@ -304,8 +311,13 @@ def _show(path: str | Path) -> str:
 
 
 def _real_path(path: Path) -> str:
-    r"""Return a path without links, as text that can be stored: with `\\xff` for bytes that are not UTF-8."""
-    return os.fsencode(os.path.realpath(path)).decode("utf-8", "backslashreplace")
+    """Return a path without links, as text that can be stored."""
+    return _as_stored(os.path.realpath(path))
+
+
+def _as_stored(path: str) -> str:
+    r"""Return a path as text that can be stored: with `\\xff` for bytes that are not UTF-8."""
+    return os.fsencode(path).decode("utf-8", "backslashreplace")
 
 
 def _describe_unknown(path: Path) -> str:

@@ -149,9 +149,8 @@ def run_ingest(sources: Sources, index: str | Path | IndexStore, **options: Unpa
     embedder = options.get("embedder")
     chunk_tokens = options.get("chunk_tokens")
     with using_store(index) as store, open_readers(options) as readers:
-        reader = make_source_reader(sources, readers, store.location, options)
-        meter = Meter(options.get("progress", False), reader.total, workload=reader.workload)
-        reader.show_large_file = meter.begin_file
+        meter = Meter(options.get("progress", False), phase="listing")
+        reader = make_source_reader(sources, readers, store.location, options, meter)
         if readers.scans is not None:
             readers.scans.show_page = lambda: meter.report(ocr_pages=1)
         problems: list[Problem] = []
@@ -160,7 +159,8 @@ def run_ingest(sources: Sources, index: str | Path | IndexStore, **options: Unpa
             check_embedder(store)
         with open_writer(store, embedder=embedder, chunk_tokens=chunk_tokens, meter=meter) as writer:
             reader.workload.expect_unchanged({document.source for document in writer.draft.documents()})
-            reader.read_sample()
+            reader.read_sample(lambda: meter.report("sampling"))
+            meter.report("reading")
             ids = IdAssigner(writer.draft, writer.settings, reader)
             identified = _set_aside_problems(map(ids.assign, documents), problems)
             languages = _LanguageCheck(writer.settings.embedder)
@@ -232,6 +232,9 @@ def make_source_reader(
     readers: Readers,
     location: object,
     options: IngestOptions,
+    meter: Meter,
+    *,
+    is_preview: bool = False,
 ) -> SourceReader:
     """Return what reads the sources of an ingestion. An index that is a folder is passed over below another one."""
     names = FieldNames(
@@ -240,7 +243,11 @@ def make_source_reader(
         id=options.get("id_field", ""),
     )
     folder = location if isinstance(location, Path) else None
-    return SourceReader(sources, readers, folder, names, options.get("ignore") or ())
+    reader = SourceReader(sources, readers, folder, names, options.get("ignore") or (), meter.report_found)
+    reader.show_large_file = meter.begin_file
+    reader.show_file_read = meter.report
+    meter.begin_reading(reader.total, reader.workload, is_estimated=not is_preview)
+    return reader
 
 
 def check_options(options: IngestOptions) -> None:

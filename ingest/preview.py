@@ -101,9 +101,8 @@ def preview(sources: list[str], location: str = "", **options: Unpack[IngestOpti
     documents: list[DocumentPreview] = []
     problems: list[Problem] = []
     with open_readers(options) as readers, _open_known(location) as view:
-        reader = make_source_reader(sources, readers, parse_location(location), options)
-        meter = Meter(options.get("progress", False), reader.total)
-        reader.show_large_file = meter.begin_file
+        meter = Meter(options.get("progress", False), phase="listing")
+        reader = make_source_reader(sources, readers, parse_location(location), options, meter, is_preview=True)
         known = _Known(view, options.get("chunk_tokens"), reader)
         for item in reader.read():
             assigned = item if isinstance(item, Problem) else known.assign(item)

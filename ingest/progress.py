@@ -11,8 +11,20 @@ from typing import Literal, TypeAlias
 from arag.ingest.workload import Workload
 from arag.text.normalise import count, name_estimate, shorten
 
-Phase: TypeAlias = Literal["reading", "loading", "embedding", "copying", "publishing", "checking", "repairing", "done"]
+Phase: TypeAlias = Literal[
+    "listing",
+    "sampling",
+    "reading",
+    "loading",
+    "embedding",
+    "copying",
+    "publishing",
+    "checking",
+    "repairing",
+    "done",
+]
 
+_STEPS = {"listing": "Looking for files", "sampling": "Reading a sample", "loading": "Loading the embedder"}
 _WHOLE = 1_000  # the total of a step of which only the finished part is known
 _LEAST_SHARE = 0.05  # of the total: less tells nothing about the time that the rest takes
 _LEAST_SECONDS = 20.0  # of work: the first seconds are not like the rest
@@ -25,7 +37,8 @@ class Progress:
     """The progress of an ingestion, a copy or a check.
 
     Attributes:
-        phase: The current step. `loading` loads the embedder; `publishing` lets readers see what was written.
+        phase: The current step. `listing` looks for files; `sampling` reads some of them before their turn, to estimate
+            the rest; `loading` loads the embedder; `publishing` lets readers see what was written.
         done: The finished part of `total`. For an ingestion, it is estimated from the time that reading and writing
             took so far. For an iterable of unknown length, the bytes of its finished files, and the characters of
             objects.
@@ -35,6 +48,10 @@ class Progress:
         sentences: Sentences embedded; of equal ones, each counts.
         ocr_pages: Scanned pages that are read.
         file: The name of a large file that is being read; empty for others.
+        files: Files to read: those found so far while `listing`, those of the sample while `sampling`.
+        files_read: Files that are read to their end.
+        expected_sentences: An estimate of `sentences` at the end; 0 if not known.
+        has_changes: Whether a document is new or has changed.
         per_second: Sentences embedded per second.
         seconds_left: An estimate of the seconds until all is read and written, or this step is done. None if not known,
             and in the first 5% or the first 20 seconds.
@@ -51,6 +68,10 @@ class Progress:
     seconds: float
     ocr_pages: int = 0
     file: str = ""
+    files: int = 0
+    files_read: int = 0
+    expected_sentences: int = 0
+    has_changes: bool = True
 
     @property
     def share(self) -> float:
@@ -64,28 +85,45 @@ class Progress:
         """The name of the current step, for a person."""
         if self.file:
             return f"Reading {shorten(self.file, _MAX_NAME)}"
-        return "Loading the embedder" if self.phase == "loading" else self.phase.capitalize()
+        return _STEPS.get(self.phase) or self.phase.capitalize()
 
     @property
     def finished(self) -> str:
-        """What is finished, such as `34%, 1,204 documents`; empty for a step that counts nothing."""
+        """What is finished, such as `34%, 335 of 1,033 files`; empty for a step that counts nothing."""
         if self.phase in {"loading", "publishing"}:
             return ""
         if self.phase in {"checking", "repairing"}:
             return f"{self.share:.0%}" if self.done else ""
         if self.phase == "copying":
             return f"{self.done:,} of {count(self.total or 0, 'chunk')}"
-        finished = count(self.documents, "document")
+        if self.phase == "listing":
+            return f"{self.files:,} found" if self.files else ""
+        parts = [] if self.total is None else [f"{self.share:.0%}"]
+        parts += self._count_read()
         if self.ocr_pages:
-            finished += f", {count(self.ocr_pages, 'scanned page')}"
-        return finished if self.total is None else f"{self.share:.0%}, {finished}"
+            parts.append(count(self.ocr_pages, "scanned page"))
+        if self.documents and not self.has_changes:
+            parts.append("nothing new")
+        return ", ".join(parts)
+
+    def _count_read(self) -> list[str]:
+        """Return the files that are read of all, and the documents if these are others: a file may have many."""
+        documents = count(self.documents, "document")
+        if self.files < 2 or self.phase == "done":
+            return [documents]
+        files = f"{self.files_read:,} of {self.files:,} files"
+        return [files, documents] if self.documents > self.files_read else [files]
 
     @property
     def embedded(self) -> str:
-        """The sentences embedded and their rate, such as `9,412 sentences, 451 per second`; empty if there are none."""
+        """The sentences embedded and their rate: `9,412 of about 24,000 sentences, 31 per second`; empty for none."""
         if not self.sentences or self.phase not in {"reading", "embedding", "done"}:
             return ""
-        return f"{count(self.sentences, 'sentence')}, {self.per_second:,.0f} per second"
+        rate = f"{self.per_second:,.0f} per second"
+        if self.phase == "done" or not self.expected_sentences:
+            return f"{count(self.sentences, 'sentence')}, {rate}"
+        expected = max(_round(self.expected_sentences), self.sentences)
+        return f"{self.sentences:,} of about {count(expected, 'sentence')}, {rate}"
 
     def __str__(self) -> str:
         """Return one line of text."""
@@ -99,6 +137,11 @@ class Progress:
         return line
 
 
+def _round(number: int) -> int:
+    """Return a number with two digits and zeros: an estimate."""
+    return int(float(f"{number:.1e}"))
+
+
 ShowProgress: TypeAlias = Callable[[Progress], None]
 
 
@@ -109,7 +152,6 @@ class Meter:
         show: Called whenever there is progress; True prints a line on stderr every few seconds.
         total: Bytes of all sources, or chunks to copy; None if that is not known.
         phase: The first step. For `checking` and `repairing`, the total is 1,000.
-        workload: What the progress of an ingestion is estimated from.
 
     Attributes:
         done: Bytes or chunks that are finished.
@@ -122,7 +164,6 @@ class Meter:
         show: ShowProgress | bool = False,
         total: int | None = None,
         phase: Phase = "reading",
-        workload: Workload | None = None,
     ) -> None:
         self.done = 0
         self.sentences = 0
@@ -136,9 +177,11 @@ class Meter:
         self._last_line = 0.0  # seconds from the start to the last printed line
         self._phase: Phase = phase
         self._start_phase()
-        self.workload = workload or Workload({})
-        self._is_estimated = workload is not None and total is not None
+        self.workload = Workload({})
+        self._is_estimated = False
+        self._found = 0
         self._loading = 0.0  # seconds
+        self._embedding_start = 0.0  # seconds
         self.report()
 
     @property
@@ -183,12 +226,33 @@ class Meter:
         self._file = file
         if sentences:
             self.sentences += sentences
-            self._per_second = self.sentences / self._seconds_in_phase()
+            self._per_second = self.sentences / max(self.seconds - self._embedding_start, 1e-9)
         if self._show:
             self._show(self._make_progress())
 
+    def report_found(self, files: int) -> None:
+        """Show how many files were found so far."""
+        self._found = files
+        self.report("listing")
+
+    def begin_reading(self, total: int | None, workload: Workload, *, is_estimated: bool = True) -> None:
+        """Report that all files are found.
+
+        Args:
+            total: Bytes of all sources; None if that is not known.
+            workload: What is to be read.
+            is_estimated: Whether the progress is estimated from the workload; else it is the bytes that are read.
+        """
+        self._total = total
+        self.workload = workload
+        self._is_estimated = is_estimated and total is not None
+        workload.begin_reading(self._working_seconds())
+        self.report("reading")
+
     def begin_writing(self) -> None:
         """Report that text is being embedded."""
+        if not self._embedding_start:
+            self._embedding_start = self.seconds
         self.workload.begin_writing(self._working_seconds())
         self.report("embedding")
 
@@ -220,6 +284,7 @@ class Meter:
         return max(time.monotonic() - self._phase_start, 1e-9)  # never 0, as it is divided by
 
     def _make_progress(self) -> Progress:
+        files, files_read = self._count_files()
         return Progress(
             phase=self._phase,
             done=self.done,
@@ -228,10 +293,22 @@ class Meter:
             sentences=self.sentences,
             ocr_pages=self._ocr_pages,
             file=self._file,
+            files=files,
+            files_read=files_read,
+            expected_sentences=self.workload.estimate_sentences(self.sentences) if self._is_estimated else 0,
+            has_changes=self.workload.has_changes or not self._is_estimated,
             per_second=self._per_second,
             seconds_left=self._estimate_seconds_left(),
             seconds=self.seconds,
         )
+
+    def _count_files(self) -> tuple[int, int]:
+        """Return the files of this step, and those of them that are read."""
+        if self._phase == "listing":
+            return self._found, 0
+        if self._phase == "sampling":
+            return self.workload.sample_files, self.workload.sampled_files
+        return self.workload.files, self.workload.files_read
 
     def _estimate_seconds_left(self) -> float | None:
         """Estimate the seconds left; None before enough of it is finished to tell."""
@@ -241,7 +318,8 @@ class Meter:
         if self._working_seconds() < _LEAST_SECONDS:
             return None
         if self._is_estimated:
-            return self.workload.estimate_seconds_left(self._working_seconds())
+            left = self.workload.estimate_seconds_left(self._working_seconds())
+            return left if self.workload.is_measured else None
         return self._seconds_in_phase() * (self._total - self.done) / done_in_phase
 
     def _print(self, progress: Progress) -> None:

@@ -61,6 +61,7 @@ class SourceReader:
         total: The value of `bytes` at the end; None if the sources can be iterated only once.
         workload: The work of the ingestion, for its progress.
         show_large_file: Called with the name of each large file before it is read.
+        show_file_read: Called when everything of a file was read.
         folders: The absolute paths of the folders, without links.
         files: The absolute paths of all files, without links.
         failures: The absolute paths of the files and folders that could not be read, or only in part.
@@ -78,9 +79,10 @@ class SourceReader:
         target: Path | None = None,
         names: FieldNames = NO_NAMES,
         ignore: Iterable[str] = (),
+        show_found: Callable[[int], None] = lambda _files: None,
     ) -> None:
         self._names = names
-        self._listing = Listing(sources, readers, target, ignore)
+        self._listing = Listing(sources, readers, target, ignore, show_found)
         self._readers = readers
         self._ids_made = Counter[str]()  # the ids made from metadata, with the last number after each
         self.bytes = 0
@@ -89,6 +91,7 @@ class SourceReader:
         self.total = None if sizes is None else sum(sizes.values())
         self.workload = Workload(sizes or {})
         self.show_large_file: Callable[[str], None] = lambda _name: None
+        self.show_file_read: Callable[[], None] = lambda: None
         self.folders = self._listing.folders
         self.files = self._listing.files
         self.failures = self._listing.failures
@@ -96,10 +99,13 @@ class SourceReader:
         self.skipped = self._listing.skipped
         self._ahead: dict[Path, _Ahead] = {}
 
-    def read_sample(self) -> None:
+    def read_sample(self, show: Callable[[], None]) -> None:
         """Read some new files before their turn: they show how long the others will take.
 
         With OCR, none: its pages take far longer than all else.
+
+        Args:
+            show: Called before each of them.
         """
         sample = set(self.workload.choose_sample())
         if not sample or self._readers.scans is not None:  # the sources may be an iterable
@@ -109,6 +115,7 @@ class SourceReader:
             if characters > _MAX_AHEAD:
                 return
             if isinstance(listed, ListedFile) and listed.real_path in sample:
+                show()
                 characters += self._read_ahead(listed)
 
     def _read_ahead(self, file: ListedFile) -> int:
@@ -136,6 +143,8 @@ class SourceReader:
         for listed in self._listing:
             if isinstance(listed, ListedFile):
                 yield from self._read_file(listed)
+                self.workload.finish_file()
+                self.show_file_read()
             elif isinstance(listed, ListedObject):
                 self.bytes += listed.size
                 self.workload.read("", listed.size, listed.size, 0.0)

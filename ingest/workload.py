@@ -24,6 +24,11 @@ _LESS_TEXT = {
     **dict.fromkeys((".docm", ".xlsm", ".pptm", ".doc", ".xls", ".ppt", ".msg"), _PACKED),
     **dict.fromkeys((".png", ".jpg", ".jpeg", ".tif", ".tiff", ".bmp", ".webp"), _PACKED),
 }
+_USUAL_SECONDS = 1.3e-4  # for writing a character: a small embedder on a processor
+_USUAL_WRITTEN = 5_000  # characters: until more are written, a character is expected to take about the usual time
+_USUAL_UNCHANGED = 20_000  # the same, of files in the index that have not changed
+_USUAL_READING = 1e-6  # seconds for reading a byte
+_USUAL_READ = 30_000  # bytes of a kind: until more are read, reading is expected to take about the usual time
 _USUAL_BYTES = 300_000  # of a kind: until more are read, the estimates for it are close to the usual ones
 _SAMPLE_FILES = 60  # that are read before their turn, if there are so many
 _SAMPLE_SHARE = 0.25  # of the files, at most: if the run is killed, these are read again
@@ -48,9 +53,10 @@ class _Kind:
         ratios = [per_byte, per_byte, *self.ahead.values()]
         return size * sum(ratios) / len(ratios)
 
-    def estimate_seconds(self, size: float, per_character: float) -> float:
-        """Return the seconds that so many bytes take to read, given those of a character in other files."""
-        return size * (self.usual * _USUAL_BYTES * per_character + self.seconds) / (_USUAL_BYTES + self.bytes)
+    def estimate_seconds(self) -> float:
+        """Return the seconds that reading the rest takes."""
+        per_byte = (_USUAL_READ * _USUAL_READING + self.seconds) / (_USUAL_READ + self.bytes)
+        return (self.new + self.known) * per_byte
 
 
 class Workload:
@@ -59,6 +65,12 @@ class Workload:
     Args:
         files: The bytes of each file, by its absolute path. Objects given in Python are together one file without a
             name, and count with their characters.
+
+    Attributes:
+        files: Files to read.
+        files_read: Files of which everything was read in their turn.
+        sample_files: Files to read before their turn.
+        has_changes: Whether a document is new or has changed.
     """
 
     def __init__(self, files: Mapping[str, int]) -> None:
@@ -66,12 +78,19 @@ class Workload:
         self._unread = dict(files)
         self._in_index: set[str] = set()
         self._sampled: set[str] = set()
+        self.files = len(self._unread) - ("" in self._unread)
+        self.files_read = 0
+        self.sample_files = 0
+        self.has_changes = False
         self._waiting = 0.0  # characters that were read, and are neither unchanged nor written
+        self._waiting_known = 0  # the same, of files that are in the index and were not yet compared with it
         self._written = 0.0  # characters
         self._known_read = 0  # characters of files that were in the index...
         self._known_changed = 0  # ...and those of them that have changed
         self._reading = 0.0  # seconds
-        self._before_writing: float | None = None  # seconds
+        self._per_character = _USUAL_SECONDS  # to write
+        self._before_reading = 0.0  # seconds
+        self._before_writing: float | None = None  # seconds, without those for reading
         for path, size in files.items():
             self._kind_of(path).new += size
 
@@ -100,7 +119,13 @@ class Workload:
             end += size
             if end // step > start // step:
                 chosen.append(path)
+        self.sample_files = len(chosen)
         return chosen
+
+    @property
+    def sampled_files(self) -> int:
+        """Files that were read before their turn."""
+        return len(self._sampled)
 
     def sample(self, path: str, characters: int, seconds: float) -> None:
         """Count a file that was read before its turn."""
@@ -125,8 +150,15 @@ class Workload:
         kind.bytes += size
         kind.characters += characters
         kind.seconds += seconds
-        self._waiting += characters
+        if path in self._in_index:
+            self._waiting_known += characters
+        else:
+            self._waiting += characters
         self._reading += seconds
+
+    def finish_file(self) -> None:
+        """Count a file of which everything was read."""
+        self.files_read += 1
 
     def read_ahead(self, seconds: float) -> None:
         """Count time in which files were read before their turn: it says nothing about one of them."""
@@ -134,51 +166,67 @@ class Workload:
 
     def compare(self, path: str, characters: int, *, is_changed: bool) -> None:
         """Count a document that was compared with the index: it is unchanged, or it is to be written."""
-        if not is_changed:
-            self._waiting -= characters
+        self.has_changes = self.has_changes or is_changed
         if path in self._in_index:
+            self._waiting_known -= characters
             self._known_read += characters
             self._known_changed += characters if is_changed else 0
+            self._waiting += characters if is_changed else 0
+        elif not is_changed:
+            self._waiting -= characters
 
     def write(self, characters: float) -> None:
         """Count text that is embedded."""
         self._waiting -= characters
         self._written += characters
 
+    def begin_reading(self, seconds: float) -> None:
+        """Take note of the seconds before anything is read."""
+        self._before_reading = seconds
+
+    def expect_rate(self, per_character: float) -> None:
+        """Take note of the seconds that a character takes to be embedded, as a few sentences show."""
+        self._per_character = per_character
+
     def begin_writing(self, seconds: float) -> None:
         """Take note of the seconds before the first text is embedded."""
         if self._before_writing is None:
             self._before_writing = seconds - self._reading
 
-    def estimate_share(self, seconds: float) -> float:
-        """Return the finished share of the work after these seconds; 0 if it is not known."""
-        left = self.estimate_seconds_left(seconds)
-        return 0.0 if left is None or not seconds else seconds / (seconds + left)
+    @property
+    def is_measured(self) -> bool:
+        """Whether the seconds left are estimated from this run alone: some text was written, or none is expected."""
+        return self._written > 0 or (self._reading > 0 and self._estimate_text() < 1)
 
-    def estimate_seconds_left(self, seconds: float) -> float | None:
-        """Return the seconds left after these seconds; None if text is left, and none was written so far."""
-        reading = self._estimate_reading()
+    def estimate_share(self, seconds: float) -> float:
+        """Return the finished share of the work after these seconds."""
+        return seconds / (seconds + self.estimate_seconds_left(seconds)) if seconds else 0.0
+
+    def estimate_seconds_left(self, seconds: float) -> float:
+        """Return the seconds left after these seconds."""
+        reading = sum(kind.estimate_seconds() for kind in self._kinds.values())
         text = self._estimate_text()
-        if self._written and self._before_writing is not None:
-            writing = seconds - self._reading - self._before_writing
-            return reading + text * max(writing, 0.0) / self._written
-        if text >= 1 or not self._reading:
-            return None
-        return reading * seconds / self._reading  # comparing with the index takes time, too
+        if self._before_writing is None:
+            busy = seconds - self._before_reading
+            slower = max(busy / self._reading, 1.0) if self._reading else 1.0  # comparing takes time, too
+            return reading * slower + text * self._per_character
+        writing = max(seconds - self._reading - self._before_writing, 0.0)
+        expected = _USUAL_WRITTEN * self._per_character
+        return reading + text * (expected + writing) / (_USUAL_WRITTEN + self._written)
+
+    def estimate_sentences(self, embedded: int) -> int:
+        """Return how many sentences there will be, given those that were embedded."""
+        if not self._written:
+            return embedded
+        return embedded + round(self._estimate_text() * embedded / self._written)
 
     def _estimate_text(self) -> float:
         """Return the characters that are still to be written."""
-        changed = self._known_changed / self._known_read if self._known_read else 0.0
-        text = max(self._waiting, 0.0)
+        changed = self._known_changed / (self._known_read + _USUAL_UNCHANGED)
+        text = max(self._waiting, 0.0) + changed * self._waiting_known
         for kind in self._kinds.values():
             text += kind.estimate_characters(kind.new + kind.known * changed)
         return text
-
-    def _estimate_reading(self) -> float:
-        """Return the seconds that reading the rest takes."""
-        usual = sum(kind.bytes * kind.usual for kind in self._kinds.values())  # characters
-        per_character = self._reading / usual if usual else 0.0
-        return sum(kind.estimate_seconds(kind.new + kind.known, per_character) for kind in self._kinds.values())
 
     def _kind_of(self, path: str) -> _Kind:
         extension = os.path.splitext(path)[1].lower()  # noqa: PTH122 - a Path would be slow for many files

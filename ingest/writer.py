@@ -206,7 +206,9 @@ class IndexWriter:
             if document.id in ours:
                 self._put_changed(document, fingerprints[document.id])
         is_idle = not self._next and not self._batches
-        self._meter.report(done=documents[-1].end if is_idle else None, documents=len(unchanged))
+        if is_idle:
+            self._meter.report("reading", documents[-1].end)
+        self._meter.report(documents=len(unchanged))
 
     def flush(self) -> None:
         """Store everything that was put; wait for documents that another process is writing."""
@@ -334,12 +336,13 @@ class IndexWriter:
                 self._refuse(cut.document, f"its chunk id {chunk_id!r} is already used by another document")
         stored = len(batch.documents) - len(taken)
         self.written += stored
-        self._meter.workload.write(batch.characters / (len(batch.calls) + 1))
+        if not batch.calls:  # all its vectors were known
+            self._meter.workload.write(batch.characters)
         self._meter.report(done=batch.end, documents=stored)
 
     def _collect_vectors(self, batch: _Batch) -> None:
         """Wait for the calls of a batch. Each moves the progress on: a long document has many."""
-        characters = batch.characters / (len(batch.calls) + 1)  # the last part is stored with the batch
+        characters = batch.characters / max(len(batch.calls), 1)
         for call in batch.calls:
             vectors = call.vectors.result()
             if vectors.shape[1] != self.settings.dimension:
@@ -382,7 +385,10 @@ def open_writer(
         nonlocal chosen
         chosen = chosen or load_embedder()
         meter.report("loading")
+        chosen.load()
+        began = time.monotonic()
         vectors = chosen.embed_documents(SAMPLE_SENTENCES)
+        meter.workload.expect_rate((time.monotonic() - began) / sum(map(len, SAMPLE_SENTENCES)))
         meter.report("reading")
         return Settings(
             embedder=chosen.name,

@@ -13,7 +13,7 @@ from reportlab.pdfgen.canvas import Canvas
 
 from arag import run_ingest, terminal
 from arag.cli.ingest import showing_progress
-from arag.ingest import progress, reading
+from arag.ingest import progress, reading, writer
 from arag.ingest.preview import preview
 from arag.ingest.progress import Meter, Progress
 from arag.models import onnx
@@ -52,8 +52,8 @@ def timed(monkeypatch):
     """Return an embedder; only embedding takes time."""
     monkeypatch.setattr(TimedEmbeddings, "seconds", 0.0)
     clock = SimpleNamespace(monotonic=lambda: TimedEmbeddings.seconds)
-    monkeypatch.setattr(progress, "time", clock)
-    monkeypatch.setattr(reading, "time", clock)
+    for module in (progress, reading, writer):
+        monkeypatch.setattr(module, "time", clock)
     return lambda batch: Embedder("hash", TimedEmbeddings, batch=batch)
 
 
@@ -81,8 +81,8 @@ def follow(paths, index, **options):
         assert one.documents <= two.documents
         assert one.sentences <= two.sentences
         assert one.seconds <= two.seconds
-    assert len({now.total for now in shown}) == 1
-    assert (shown[0].phase, shown[0].done) == ("reading", 0)
+    assert len({now.total for now in shown if now.phase != "listing"}) == 1
+    assert (shown[0].phase, shown[0].done) == ("listing", 0)
     assert (shown[-1].phase, shown[-1].share) == ("done", 1)
     return summary, shown
 
@@ -95,11 +95,22 @@ def test_the_total_is_of_what_is_read_and_is_reached(folder, tmp_path):
     assert shown[-1].total == size
     assert (shown[-1].documents, shown[-1].sentences) == (summary.read, summary.embedded)
     order = [one.phase for one, two in pairwise([*shown, None]) if two is None or one.phase != two.phase]
-    assert order == ["reading", "loading", "reading", "embedding", "publishing", "done"]
+    assert order == [
+        "listing",
+        "reading",
+        "loading",
+        "reading",
+        "sampling",
+        "reading",
+        "embedding",
+        "publishing",
+        "done",
+    ]
     # All is unchanged: nothing is loaded or embedded.
     again, shown = follow([folder], index)
     assert again.written == 0
-    assert {now.phase for now in shown} == {"reading", "publishing", "done"}
+    assert {now.phase for now in shown} == {"listing", "reading", "publishing", "done"}
+    assert any("4 of 4 files, 32 documents, nothing new" in str(now) for now in shown)
     assert (shown[-1].documents, shown[-1].sentences) == (summary.read, 0)
 
 
@@ -159,7 +170,8 @@ def test_a_preview_moves_on_as_it_reads(tmp_path):
         (docs / f"mill{number}.txt").write_text(f"The mill {number} stands.")
     shown = []
     preview([str(docs)], progress=shown.append)
-    assert [now.share for now in shown if now.phase == "reading"] == [number / 8 for number in range(9)]
+    assert sorted({now.share for now in shown if now.phase == "reading"}) == [number / 8 for number in range(9)]
+    assert "Reading: 50%, 4 of 8 files" in map(str, shown)
 
 
 def test_one_long_file_moves_on_as_its_sentences_are_embedded(tmp_path, timed):
@@ -215,7 +227,7 @@ def test_the_time_that_is_left_does_not_count_the_start_of_libraries_again(monke
 
 def test_an_interrupted_run_says_what_is_kept_and_is_finished_by_the_next(tmp_path):
     def stop(now):
-        if now.share > 0.5:
+        if now.sentences > 200:
             raise KeyboardInterrupt
 
     kept = r"^[1-9]\d+ new or changed documents are kept in .*index: run the same ingestion again to finish it$"

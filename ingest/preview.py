@@ -51,11 +51,12 @@ class DocumentPreview:
         id: Its id in the index.
         title: Its title.
         chunks: How many chunks it would have.
-        sentences: How many sentences would be embedded.
+        sentences: How many sentences would have a vector.
         headings: The paths of headings above its sentences, in order.
         tables: Its tables.
         left_out: Parts of the file that the text lacks.
         change: What it is to the index: `new`, `changed` or `unchanged`.
+        new_sentences: How many sentences would be embedded: of a changed document, those that it did not have before.
     """
 
     source: str
@@ -67,6 +68,7 @@ class DocumentPreview:
     tables: tuple[TablePreview, ...]
     left_out: tuple[str, ...]
     change: Change = "new"
+    new_sentences: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,9 +202,13 @@ class _Known:
         chunks = chunk_document(document, chunk_tokens=self._chunk_tokens, count=count_batch)
         tables = [_describe_table(table) for table in find_tables(chunks)]
         change = self._compare(document)
+        new = 0
         if change != "unchanged":
+            known = self._list_sentences(document.id)
             for chunk in chunks:
-                self.sample.add(chunk.embedded_texts())
+                texts = [text for text in chunk.embedded_texts() if text not in known]
+                self.sample.add(texts)
+                new += len(texts)
         return DocumentPreview(
             source=document.source,
             id=document.id,
@@ -213,7 +219,16 @@ class _Known:
             tables=tuple(tables),
             left_out=document.left_out,
             change=change,
+            new_sentences=new,
         )
+
+    def _list_sentences(self, document_id: str) -> set[str]:
+        """Return the sentences of a document in the index: they need no new vector."""
+        texts: set[str] = set()
+        if self._view is not None:
+            for chunk in self._view.chunks_of([document_id]):
+                texts.update(chunk.embedded_texts())
+        return texts
 
     def find_gone(self) -> list[str]:
         """Return the ids of the documents that --prune would remove."""

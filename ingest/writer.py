@@ -36,6 +36,7 @@ from arag.retrieval.storage.metadata import format_metadata
 from arag.retrieval.storage.records import DocumentRecord, EmbeddedDocument, Reading, Settings, Vectors
 from arag.retrieval.trust import choose_embedder
 from arag.retrieval.types import Chunk
+from arag.text.normalise import count
 from arag.text.tokens import count_batch, name_tokenizer, warn_of_estimates
 from arag.text.visible import visible_line
 
@@ -298,7 +299,7 @@ class IndexWriter:
         sentences: Counter[str] = Counter()  # by their texts, in order
         for cut in documents:
             sentences.update(cut.texts())
-        calls = self._embed({text: count for text, count in sentences.items() if text not in vectors})
+        calls = self._embed({text: times for text, times in sentences.items() if text not in vectors})
         self._batches.append(_Batch(documents, vectors, calls))
         while self._batches and (self._batches[0].is_embedded or self._has_enough_calls()):
             self._store_first()
@@ -409,9 +410,7 @@ def open_writer(
             try:
                 yield writer
             except KeyboardInterrupt:
-                message = (
-                    f"{writer.written:,} new or changed documents are kept in {store.location}: "
-                    "run the same ingestion again to finish it"
-                )
+                kept = count(writer.written, "new or changed document")
+                message = f"{store.location} keeps {kept}: run the same ingestion again to finish it"
                 warnings.warn(visible_line(message), stacklevel=1)
                 raise

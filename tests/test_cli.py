@@ -406,7 +406,7 @@ def test_a_dry_run_says_what_is_new_changed_unchanged_or_would_be_removed(arag, 
     docs = write_corpus(tmp_path / "docs", {"same.md": "Same.", "changed.md": "Old.", "gone.md": "Gone."})
     index = tmp_path / "index"
     arag("ingest", docs, "--index", index)
-    (docs / "changed.md").write_text("New.")
+    (docs / "changed.md").write_text("Old. New.")
     (docs / "new.md").write_text("New, too.")
     (docs / "gone.md").unlink()
     code, out, _ = arag("ingest", docs, "--index", index, "--dry-run", "--prune")
@@ -415,7 +415,7 @@ def test_a_dry_run_says_what_is_new_changed_unchanged_or_would_be_removed(arag, 
         [
             "changed.md  changed (1 chunk, changed)",
             "new.md  new (1 chunk)",
-            "Would be written: 2 documents, 2 chunks, 2 sentences.",
+            "Would be written: 2 documents, 2 chunks, 3 sentences, 2 of them to embed.",
             "In the index already: 1 document.",
             "Would be removed: gone.md",
         ],
@@ -427,7 +427,8 @@ def test_a_dry_run_says_what_is_new_changed_unchanged_or_would_be_removed(arag, 
         "changed.md": "changed",
         "new.md": "new",
     }
-    assert "Removed: gone.md\n" in arag("ingest", docs, "--index", index, "--prune")[1]
+    out = arag("ingest", docs, "--index", index, "--prune")[1]
+    assert ("Removed: gone.md\n" in out, "2 new or changed, 2 sentences embedded" in out) == (True, True)
     assert "Would be written: 0 documents" in arag("ingest", docs, "--index", index, "--dry-run")[1]
 
 

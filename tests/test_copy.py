@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 from dataclasses import replace
 from itertools import count
@@ -173,3 +174,10 @@ def test_a_killed_copy_is_finished_by_the_next_and_seen_as_a_whole(new_place, so
 def test_the_command_copies(arag, source, new_place):
     code, out, err = arag("copy", source, new_place())
     assert (code, err, out.startswith("Copied 33 documents")) == (0, "", True)
+
+
+def test_one_of_each_is_named_as_one(arag, make_index, tmp_path):
+    index = make_index({"mill.md": "The mill turns."})
+    copied = r"Copied 1 document, 1 chunk and 1 sentence in \d\.\d s; already there: "
+    for there in ("0 chunks", "1 chunk"):
+        assert re.fullmatch(f"{copied}{there}\\.\n", arag("copy", index.path, tmp_path / "copy")[1])

@@ -230,7 +230,7 @@ def test_an_interrupted_run_says_what_is_kept_and_is_finished_by_the_next(tmp_pa
         if now.sentences > 200:
             raise KeyboardInterrupt
 
-    kept = r"^[1-9]\d+ new or changed documents are kept in .*index: run the same ingestion again to finish it$"
+    kept = r"^.*index keeps [1-9]\d+ new or changed documents: run the same ingestion again to finish it$"
     with pytest.warns(UserWarning, match=kept), pytest.raises(KeyboardInterrupt):
         run_ingest(records(200), tmp_path / "index", embedder=Embedder("h", HashEmbeddings, batch=10), progress=stop)
     summary, shown = follow(records(200), tmp_path / "index", embedder=Embedder("h", HashEmbeddings, batch=10))

@@ -181,7 +181,7 @@ def _show_result(result: ToolMessage) -> None:
         shown = result.text.partition("\n")[0]
     tokens = artifact.get("retrieved_tokens", 0)
     style = "red" if result.status == "error" else "dim"
-    out.print_line(f"   {shown} ({tokens:,} tokens)", style=style)
+    out.print_line(f"   {shown} ({count(tokens, 'token')})", style=style)
 
 
 def _show_sources(state: State) -> None:

@@ -56,10 +56,12 @@ def copy(
     if as_json:
         print_json(asdict(summary))
     else:
-        out.print(
-            f"Copied {summary.documents:,} documents, {summary.chunks:,} chunks and {summary.sentences:,} sentences in "
-            f"{name_duration(summary.seconds)}; {summary.chunks - summary.written:,} chunks were there already."
-        )
+        documents = count(summary.documents, "document")
+        chunks = count(summary.chunks, "chunk")
+        sentences = count(summary.sentences, "sentence")
+        there = count(summary.chunks - summary.written, "chunk")
+        time = name_duration(summary.seconds)
+        out.print(f"Copied {documents}, {chunks} and {sentences} in {time}; already there: {there}.")
 
 
 def remove(

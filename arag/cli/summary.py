@@ -60,7 +60,11 @@ def show_preview(preview: Preview) -> None:
             out.print_line("    ", ("not read:", "yellow"), f" {part}")
     documents = count(len(written), "document")
     chunks = count(sum(document.chunks for document in written), "chunk")
-    sentences = count(sum(document.sentences for document in written), "sentence")
+    total = sum(document.sentences for document in written)
+    new = sum(document.new_sentences for document in written)
+    sentences = count(total, "sentence")
+    if new < total:
+        sentences += f", {new:,} of them to embed"
     time = "" if preview.seconds is None else f": {name_estimate(preview.seconds)} on this machine"
     out.print(f"Would be written: {documents}, {chunks}, {sentences}{time}.")
     unchanged = len(preview.documents) - len(written)

@@ -26,6 +26,7 @@ from arag.options import (
 )
 from arag.retrieval import DEFAULT_TOP_K
 from arag.terminal import FAILED, err, out, print_json, progress, warn
+from arag.text.normalise import count
 
 if TYPE_CHECKING:
     from arag.evaluation.datasets import Question
@@ -350,7 +351,7 @@ def _show_problems(questions: Sequence[Question], records: Mapping[str, Record],
         warn(f"{len(lines) - _MAX_PROBLEMS:,} more such questions are in the records.")
     if error is None:
         return
-    warn(f"The run ended, with {len(questions) - len(asked):,} questions not begun: {error}")
+    warn(f"The run ended, with {count(len(questions) - len(asked), 'question')} not begun: {error}")
     if not isinstance(error, ARAGError | Timeout):  # the message of a Timeout names the lock of another process
         err.print("".join(traceback.format_exception(error)).rstrip())
 

@@ -721,3 +721,11 @@ def test_wide_spaces_of_a_text_beside_no_table_divide_nothing(read):
         end = pages.text(60, 700 - 14 * number, first, size=10)
         pages.text(end + 8, 700 - 14 * number, second, size=10)
     assert read("a.pdf", pages.finish()).text == "The mill stands on the\nThe keeper of it\nIt burns"
+
+
+def test_lines_of_code_with_their_numbers_are_no_table(read):
+    pages = Pages()
+    code = ["while sluice is open:", "grind(rye)", "weigh(flour)", "close()"]
+    pages.rows(700, [50, 80], [(str(number), line) for number, line in enumerate(code, 9)], pitch=12)
+    found = read("a.pdf", pages.finish()).text.splitlines()
+    assert found == ["9 while sluice is open:", "10 grind(rye)", "11 weigh(flour)", "12 close()"]

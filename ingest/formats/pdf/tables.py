@@ -231,7 +231,7 @@ def _is_small_word(text: str) -> bool:
 
 def _is_table_of_words(rows: Sequence[Row]) -> bool:
     """Return whether rows of words are in straight columns, or below the names of columns."""
-    if len(rows) < _MIN_ROWS:
+    if len(rows) < _MIN_ROWS or _are_numbered_lines(rows):
         return False
     counts = [len(row.cells) for row in rows]
     if min(counts) < 2:
@@ -248,6 +248,17 @@ def _is_table_of_words(rows: Sequence[Row]) -> bool:
     if full_rows >= _MIN_FULL_ROWS and _are_straight(extents_of(rows), full.extents):
         return True
     return _are_below_names(rows)
+
+
+def _are_numbered_lines(rows: Sequence[Row]) -> bool:
+    """Return whether all rows are one text with a number before it, which counts up, as in a listing of source code."""
+    numbers: list[int] = []
+    for row in rows:
+        number, *others = row.texts
+        if len(others) != 1 or not number.isdecimal():
+            return False
+        numbers.append(int(number))
+    return all(number + 1 == following for number, following in pairwise(numbers))
 
 
 def _mean_length(texts: Sequence[str]) -> float:

@@ -142,7 +142,7 @@ class TestMarkdown:
         assert read("a.md", text) == Content(title, text, headings_apart=True)
 
     def test_lines_of_nothing_but_tags_are_not_read(self, read):
-        text = 'Lamps.\n<br />\n\n<p align="center">\n\n`<br>` ends a line.\n\n</p>\n\n```\n<br />\n```\n'
+        text = 'Lamps. <br />\n<br />\n\n<p align="center">\n\n`<br>` ends a line.\n\n</p>\n\n```\n<br />\n```\n'
         shown = read("a.md", text).text
         assert shown.split() == ["Lamps.", "`<br>`", "ends", "a", "line.", "```", "<br", "/>", "```"]
 

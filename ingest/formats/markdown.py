@@ -39,6 +39,7 @@ _HTML_HEADING = re.compile(r"^ {0,3}<h([1-6])\b[^<>]*>(.{1,500}?)</h\1>", re.DOT
 _LINE_OF_TAGS = re.compile(
     r"^ {0,3}(?:</?(?:br|hr|p|div|center|span|details)\b[^<>\n]*>[ \t]*)+$\n?", re.IGNORECASE | re.MULTILINE
 )
+_BREAK_AT_END = re.compile(r"[ \t]*<br ?/?>[ \t]*$", re.IGNORECASE | re.MULTILINE)
 _TAG = re.compile(r"<[^<>]*>")
 
 
@@ -70,6 +71,7 @@ def _show(text: str) -> str:
         text = _TITLE.sub(_drop_escapes, text)
     if "<" in text:
         text = _LINE_OF_TAGS.sub("\n", text)
+        text = _BREAK_AT_END.sub("", text)
     return _HTML_HEADING.sub(_mark_heading, text)
 
 

@@ -9,8 +9,9 @@ import json
 import os
 import re
 import sys
-from collections.abc import Iterable
-from contextlib import suppress
+import threading
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from typing import Any, NoReturn
 
 import rich.console
@@ -26,6 +27,7 @@ from arag.text.visible import OBEYED, visible, visible_line
 FAILED = 1  # exit code of a command that failed, wholly or in part
 INTERRUPTED = 130  # exit code that shells use for Ctrl-C
 
+_PATIENCE_SECONDS = 3.0  # of silence
 _BAR_WIDTH = 12  # columns of the usual 80
 
 
@@ -94,6 +96,18 @@ def print_json(value: Any) -> None:
 
 def _escape_in_json(match: re.Match[str]) -> str:
     return json.dumps(match[0])[1:-1]
+
+
+@contextmanager
+def explaining_wait(line: str) -> Iterator[None]:
+    """Print a line on stderr if what is done inside takes more than a few seconds."""
+    timer = threading.Timer(_PATIENCE_SECONDS, lambda: err.print_line(line))
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
 
 
 class _TimeLeftColumn(ProgressColumn):

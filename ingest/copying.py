@@ -19,7 +19,7 @@ from arag.retrieval.storage.locations import using_store
 from arag.retrieval.storage.records import DocumentRecord, EmbeddedDocument, Vectors
 from arag.retrieval.types import Chunk
 
-_DOCUMENTS_AT_ONCE = 50  # whose chunks and vectors are in memory together
+_DOCUMENTS_AT_ONCE = 20  # whose chunks and vectors are in memory together
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +120,7 @@ def _copy_changed(view: View, draft: Draft, meter: Meter) -> int:
     """Make a draft equal to a view; return how many chunks were written."""
     copied = 0
     written = 0
+    meter.report("copying")
     _remove_absent(view, draft)
     for records in batches(view.documents(), _DOCUMENTS_AT_ONCE):
         changed = _find_changed(records, draft)

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from arag import ingest, make_tools, open_index
+from arag import ingest, make_tools, open_index, terminal
 from arag.cli.ingest import LEFT_OUT
 from arag.ingest import preview, progress
 from arag.terminal import FAILED, INTERRUPTED
@@ -493,3 +493,22 @@ def test_a_moved_file_keeps_its_id_and_the_title_that_fits(arag, tmp_path):
         ("own.md", "Wheels"),
     ]
     assert listed[0]["source"].endswith("final.txt")
+
+
+class ImpatientTimer:
+    """A timer whose time is over at once."""
+
+    def __init__(self, _seconds, end):
+        self.start = end
+
+    def cancel(self):
+        pass
+
+
+def test_a_wait_is_explained_on_stderr(arag, index, monkeypatch):
+    monkeypatch.setattr(terminal.threading, "Timer", ImpatientTimer)
+    code, out, err = arag("search", "semantic", "Who repaired the lens?", "--index", index)
+    assert (code, err) == (0, "Loading the embedder ...\n")
+    assert "Loading" not in out
+    err = arag("ask", QUESTION, "--index", index)[2]
+    assert err.startswith("Loading the agent's libraries ...\nNo language model is named")

@@ -31,7 +31,7 @@ from arag.options import (
     read_model_options,
 )
 from arag.retrieval import DEFAULT_TOP_K
-from arag.terminal import FAILED, end_at_once, err, out, print_json, show_error
+from arag.terminal import FAILED, end_at_once, err, explaining_wait, out, print_json, show_error
 from arag.text.surrogates import replace_surrogates
 
 if TYPE_CHECKING:
@@ -89,7 +89,9 @@ def ask(
 ) -> None:
     """Ask the agent a question, and show its steps as they happen."""
     from arag.cli import unfinished
-    from arag.cli.conversation import Conversation, run_record
+
+    with explaining_wait("Loading the agent's libraries ..."):
+        from arag.cli.conversation import Conversation, run_record
 
     if html is not None:
         _check_folder(html)
@@ -185,7 +187,8 @@ def chat(
 
     Ctrl-C stops an answer, not the conversation. Exit code 1 means that a question failed.
     """
-    from arag.cli.conversation import Conversation
+    with explaining_wait("Loading the agent's libraries ..."):
+        from arag.cli.conversation import Conversation
 
     code = 0
     is_interrupted = False

@@ -25,7 +25,7 @@ from arag.options import (
     open_scoped,
 )
 from arag.retrieval import DEFAULT_TOP_K
-from arag.terminal import FAILED, err, out, print_json
+from arag.terminal import FAILED, err, explaining_wait, out, print_json
 from arag.text.normalise import count, name_duration
 from arag.text.visible import visible_line
 
@@ -291,7 +291,8 @@ def _explain_phrases(context: typer.Context, index: Index, keywords: list[str]) 
 def _search(index: Index, kind: str, texts: list[str], top_k: int) -> Any:
     if kind == "keyword":
         return index.keyword_search(texts, top_k)
-    return index.semantic_search(" ".join(texts), top_k)
+    with explaining_wait("Loading the embedder ..."):
+        return index.semantic_search(" ".join(texts), top_k)
 
 
 def _show_as_paper(kind: str, results: Any) -> str:
@@ -311,7 +312,8 @@ def _show_as_agent(index: Index, kind: str, texts: list[str], top_k: int) -> str
 
     if kind == "keyword":
         return search_keywords(index, texts, SeenChunks(), top_k=top_k).text
-    return search_meaning(index, [" ".join(texts)], SeenChunks(), top_k=top_k).text
+    with explaining_wait("Loading the embedder ..."):
+        return search_meaning(index, [" ".join(texts)], SeenChunks(), top_k=top_k).text
 
 
 def sql(

@@ -24,7 +24,7 @@ class Document:
         ready_chunks: Chunks that are kept unchanged, as (chunk id, text) in order; None if the pipeline cuts the text
             itself. Their concatenation is `text`.
         file: The file's absolute path, without links; empty for an object given in Python.
-        file_hash: Of the bytes of a file that is one document; else empty.
+        file_hash: Of the file's bytes, if the id is made from its path; else empty.
         has_own_id: Whether the id came with the document. Otherwise it is made from the file's path.
         end: Bytes of all sources up to the end of this document, for the progress.
         left_out: Parts that a person sees in the file and the text lacks: `2 charts`.

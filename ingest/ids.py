@@ -3,8 +3,8 @@
 1. A record or an object with its own id is the document with that id.
 2. A file whose path is in the index keeps its id, whatever folder it is ingested with.
 3. A new file that is equal to one that is gone from the folders, or has its content, is that file, moved: it keeps the
-   other's id. If several such files are gone, it gets the first of their ids. Files of records must also have kept
-   their names.
+   other's id. If several such files are gone, it gets the first of their ids. A file of many documents has the other's
+   content if its name and its first document are the same.
 4. Any other new file gets its path relative to the folder that is ingested, with `~2` after it if another file has
    that id. If that other file is gone, the folder was moved, and the new file takes its place.
 """
@@ -12,19 +12,17 @@
 from __future__ import annotations
 
 import os
-import re
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 from arag.ingest.documents import Document, Problem
 from arag.ingest.reading import SourceReader, title_of_file
 from arag.ingest.records import EXTENSIONS_OF_MANY
-from arag.ingest.writer import content_of, file_hash_of, fingerprint_of
+from arag.ingest.writer import fingerprint_of
+from arag.retrieval.storage.file_ids import path_of, split_id
+from arag.retrieval.storage.fingerprints import content_of, file_hash_of
 from arag.retrieval.storage.records import Settings
 from arag.retrieval.storage.sql import TableReader
-
-_RECORD_NUMBER = re.compile(r"#\d+$")  # of a record without an id of its own
-_COPY_NUMBER = re.compile(r"~\d+$")  # of a file whose path below its folder is another file's id
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,8 +30,8 @@ class _MovedKey:
     """Equal for two documents if one may be the other, moved."""
 
     sameness: str  # the hash of the file, or the part of the fingerprint for the content
-    record_number: str  # `#2` for the second record of a file; empty for a file that is one document
-    file_name: str  # of a file of records; empty for others, which may be renamed
+    part: str  # `#2` for the second record of a file; empty for a file that is one document
+    file_name: str  # of a file of many documents whose hash differs; empty for others, which may be renamed
 
 
 class IdAssigner:
@@ -64,16 +62,15 @@ class IdAssigner:
         return document
 
     def _assign_by_file(self, document: Document) -> Document:
-        record_number = _record_number(document.id)
+        path_below_folder, part = split_id(document.id, document.file)
         file_id = self._ids_by_path.get(document.file)
         if file_id is None:
-            path_below_folder = document.id.removesuffix(record_number)
             file_id = self._find_moved(document) or self._make_id(path_below_folder)
             self._ids_by_path[document.file] = file_id
             self._paths_by_id[file_id] = document.file
-        document = replace(document, id=file_id + record_number)
+        document = replace(document, id=file_id + part)
         if document.title == title_of_file(document.file):  # a file that was renamed keeps its id
-            return replace(document, title=title_of_file(_COPY_NUMBER.sub("", file_id)))
+            return replace(document, title=title_of_file(path_of(file_id)))
         return document
 
     def _find_moved(self, document: Document) -> str | None:
@@ -108,10 +105,10 @@ class IdAssigner:
         for record in self._known.documents():
             if not record.source:
                 continue
-            file_id = record.id.removesuffix(_record_number(record.id))
+            file_id, _ = split_id(record.id, record.source)
             # A record may have its own id, which says nothing about its file's.
-            is_of_file = _file_name(_COPY_NUMBER.sub("", file_id)) == _file_name(record.source)
-            if is_of_file or not _holds_records(record.source):
+            is_of_file = _file_name(path_of(file_id)) == _file_name(record.source)
+            if is_of_file or file_hash_of(record.fingerprint) or not _holds_records(record.source):
                 ids.setdefault(record.source, file_id)
         return ids
 
@@ -132,16 +129,10 @@ class IdAssigner:
 
 def _moved_keys(fingerprint: str, document_id: str, file: str) -> list[_MovedKey]:
     """Return the keys of a document, the surest first."""
-    keys: list[_MovedKey] = []
-    for sameness in (file_hash_of(fingerprint), content_of(fingerprint)):
-        key = _MovedKey(
-            sameness=sameness,
-            record_number=_record_number(document_id),
-            file_name=_file_name(file) if _holds_records(file) else "",
-        )
-        if sameness:
-            keys.append(key)
-    return keys
+    _, part = split_id(document_id, file)
+    file_hash = file_hash_of(fingerprint)
+    by_content = _MovedKey(content_of(fingerprint), part, _file_name(file) if part else "")
+    return [_MovedKey(file_hash, part, ""), by_content] if file_hash else [by_content]
 
 
 def _holds_records(file: str) -> bool:
@@ -150,9 +141,3 @@ def _holds_records(file: str) -> bool:
 
 def _file_name(file: str) -> str:
     return os.path.basename(file)  # noqa: PTH119 - a Path would be slow for many files
-
-
-def _record_number(document_id: str) -> str:
-    """Return the number at the end of a record's id, such as `#2`; empty if there is none."""
-    match = _RECORD_NUMBER.search(document_id)
-    return match[0] if match else ""

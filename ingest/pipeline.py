@@ -174,7 +174,8 @@ def run_ingest(sources: Sources, index: str | Path | IndexStore, **options: Unpa
             problems = _say_what_is_kept(problems, writer, ids, reader)
             _warn_of_unpublished(drop_unfinished(writer.draft, store, ids.used, reader))
             meter.report("publishing", reader.bytes)
-            settings = writer.draft.publish(writer.settings)
+            folders = {*writer.settings.folders, *reader.folders}
+            settings = writer.draft.publish(replace(writer.settings, folders=tuple(sorted(folders))))
             meter.end()
             read = len(ids.used) - len(writer.problems)
             return IngestSummary(

@@ -16,11 +16,12 @@ from arag.ingest.pipeline import IngestOptions, check_options, make_source_reade
 from arag.ingest.progress import Meter
 from arag.ingest.pruning import find_gone
 from arag.ingest.reading import SourceReader
-from arag.ingest.writer import DEFAULT_CHUNK_TOKENS, fingerprint_of, version_of
+from arag.ingest.writer import DEFAULT_CHUNK_TOKENS, fingerprint_of
 from arag.models.embedders import Embedder, load_embedder
 from arag.models.onnx_models import is_on_this_machine
 from arag.retrieval.corpus.table_rows import SourceTable, find_tables
 from arag.retrieval.storage.contract import View
+from arag.retrieval.storage.fingerprints import version_of
 from arag.retrieval.storage.locations import parse_location, using_store
 from arag.retrieval.types import Chunk
 from arag.text.tokens import count_batch, name_tokenizer

@@ -181,7 +181,7 @@ class SourceReader:
         if file.size >= _LARGE:
             self.show_large_file(file.path.name)
         try:
-            for item, end in self._read_items(file):
+            for item, end in _with_file_hash(self._read_items(file), file.path):
                 self._count_read(file, start + end, len(item.text) if isinstance(item, Document) else 0)
                 finished = self._finish(item, file.real_path)
                 if isinstance(finished, Problem):
@@ -233,8 +233,7 @@ class SourceReader:
         size = path.stat().st_size
         for part in content.damage:
             yield ReadItem(Problem(str(path), part), size)
-        document = _to_document(content, file_id, path)
-        yield ReadItem(replace(document, file_hash=_hash_file(path)), size)
+        yield ReadItem(_to_document(content, file_id, path), size)
 
     def _read_mailbox(self, path: Path, file_id: str) -> Iterator[ReadItem]:
         """Read each email of a mailbox; its id ends in its `Message-ID`, or in its number if it has none of its own."""
@@ -251,7 +250,7 @@ class SourceReader:
                 yield ReadItem(Problem(place, str(error)), end)
                 continue
             document = _to_document(content, f"{file_id}#{own_id}", path)
-            yield ReadItem(replace(document, source=place, has_own_id=True), end)
+            yield ReadItem(replace(document, source=place), end)
         if not used:
             raise FormatError("a mailbox without emails")
 
@@ -382,6 +381,17 @@ def _to_metadata(fields: Mapping[str, Any]) -> dict[str, JSON]:
 def _hash_of(document: Document) -> str:
     content = json.dumps([document.title, document.text, dict(document.metadata)], sort_keys=True)
     return hashlib.sha256(content.encode()).hexdigest()[:_HASH_LENGTH]
+
+
+def _with_file_hash(items: Iterable[ReadItem], path: Path) -> Iterator[ReadItem]:
+    """Give the documents whose ids are made from their file's path the hash of the file."""
+    file_hash = ""
+    for item, end in items:
+        if isinstance(item, Problem) or item.has_own_id:
+            yield ReadItem(item, end)
+            continue
+        file_hash = file_hash or _hash_file(path)
+        yield ReadItem(replace(item, file_hash=file_hash), end)
 
 
 def _hash_file(path: Path) -> str:

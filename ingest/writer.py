@@ -32,6 +32,7 @@ from arag.models.embedders import Embedder, load_embedder
 from arag.models.similarity import SAMPLE_SENTENCES, measure_spread
 from arag.retrieval.storage.batches import batches
 from arag.retrieval.storage.contract import Draft, IndexStore
+from arag.retrieval.storage.fingerprints import HASH_LENGTH, content_of, file_hash_of, version_of
 from arag.retrieval.storage.metadata import format_metadata
 from arag.retrieval.storage.records import DocumentRecord, EmbeddedDocument, Reading, Settings, Vectors
 from arag.retrieval.trust import choose_embedder
@@ -48,7 +49,6 @@ DEFAULT_CHUNK_TOKENS = 1_000
 _SENTENCE_CHARACTERS = 100  # about as many as a sentence has; decides how many documents are looked up together
 _SECONDS_BETWEEN_LOOKS = 0.2  # at documents that another process is writing
 _PATIENCE_SECONDS = 600.0  # until such documents are left out: a batch of another process may take minutes to embed
-_HASH_LENGTH = 32  # hexadecimal digits, 128 bits: two documents of an index never share a hash by chance
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,24 +100,6 @@ class _Batch:
         return all(call.vectors.done() for call in self.calls)
 
 
-def content_of(fingerprint: str) -> str:
-    """Return the part of a fingerprint that does not change with a document's id and title."""
-    return fingerprint[:_HASH_LENGTH]
-
-
-def version_of(fingerprint: str) -> str:
-    """Return the part of a fingerprint that changes when a document must be written again."""
-    return fingerprint[: 2 * _HASH_LENGTH]
-
-
-def file_hash_of(fingerprint: str) -> str:
-    """Return the hash of a document's file: whatever other pages of its folder take from its text, it stays the same.
-
-    It is empty for records, and for documents of older indexes.
-    """
-    return fingerprint[2 * _HASH_LENGTH :]
-
-
 def fingerprint_of(document: Document, settings: Settings) -> str:
     """Return hashes of a document's content with the settings that it is cut with, its names, and its file."""
     content: tuple[object, ...] = (
@@ -138,7 +120,7 @@ def fingerprint_of(document: Document, settings: Settings) -> str:
 
 
 def _hash(values: tuple[object, ...]) -> str:
-    return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()[:_HASH_LENGTH]
+    return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()[:HASH_LENGTH]
 
 
 class IndexWriter:

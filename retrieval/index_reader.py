@@ -221,7 +221,7 @@ class IndexReader:
     def info(self) -> IndexInfo:
         """Return what the index holds, and the settings that it was made with."""
         settings = asdict(self._settings())
-        del settings["token"], settings["version"]
+        del settings["token"], settings["folders"], settings["version"]
         other_languages = 0
         if knows_only_english(settings["embedder"]):
             other_languages = self.with_view(lambda view: view.count_other_languages())

@@ -23,6 +23,7 @@ from arag.ingest.pipeline import ingest, run_ingest
 from arag.ingest.preview import preview
 from arag.models.embedders import Embedder
 from arag.models.similarity import SAMPLE_SENTENCES
+from arag.retrieval.corpus.shell.run import run_shell
 from arag.retrieval.index import open_index
 from arag.retrieval.scope import Scope
 from fakes import HashEmbeddings, hash_vector, write_corpus
@@ -281,6 +282,65 @@ def test_a_file_that_was_moved_or_renamed_keeps_its_document_and_is_not_embedded
     with corpus.open() as index:
         assert texts_of(index)["gull.txt~2"] == "Another gull."
     assert_consistent(corpus.index)
+
+
+@in_every_backend
+def test_a_moved_file_is_found_where_it_is_now_and_scopes_keep_its_id(corpus):
+    corpus.ingest({"old/gull.txt": TEXTS["gull"], "tern.md": TEXTS["notes/tern.md"], "ship.txt": "A ship."})
+    (corpus.source / "new/far").mkdir(parents=True)
+    (corpus.source / "old/gull.txt").rename(corpus.source / "new/mew.txt")
+    (corpus.source / "tern.md").rename(corpus.source / "new/far/tern.md")
+    corpus.ingest()
+    with corpus.open() as index:
+        assert {listed.id: listed.path for listed in index.list_documents().documents} == {
+            "old/gull.txt": "new/mew.txt",
+            "tern.md": "new/far/tern.md",
+            "ship.txt": "ship.txt",
+        }
+        for name in ("new", "new/", "NEW txt", "new/mew.txt", "mew.txt", "old/gull.txt", "new gull"):
+            assert "old/gull.txt" in index.find_meant(name), name
+        assert index.find_meant("far/tern.md") == ["tern.md"]
+        assert index.find_meant("nowhere") == []
+        assert run_shell(index, "ls -R").text.split() == ["new/far/tern.md", "new/mew.txt", "ship.txt"]
+        assert run_shell(index, "rg bird new/*.txt").text == "[old/gull.txt:0] A gull is a bird."
+        assert index.overview() == "3 documents: new/far/tern.md, new/mew.txt, ship.txt"
+        for pattern, documents in (("new/*", 0), ("old/*", 1)):
+            assert index.limited_to(Scope(documents=[pattern])).info().documents == documents
+    (corpus.source / "new/mew.txt").rename(corpus.source / "old/gull.txt")
+    corpus.ingest()
+    with corpus.open() as index:
+        assert index.list_documents(within="old").documents[-1].path == "old/gull.txt"
+
+
+@in_every_backend
+def test_a_file_of_many_documents_may_be_moved_and_renamed(corpus):
+    mail = "From a@b Mon Jan  1 00:00:00 2024\nFrom: Ann <a@b>\nSubject: Bell\nMessage-ID: <{}@b>\n\nIt rings {}.\n\n"
+    chat = {"messages": [{"role": "user", "content": "Who rings?"}, {"role": "assistant", "content": "Ann."}]}
+    files = {"in.mbox": mail.format("x/1", "once") + mail.format("2", "twice"), "talk.json": json.dumps(chat)}
+    files |= {"a.jsonl": '{"text": "One ship."}\n{"text": "Two ships."}\n', "b.jsonl": '{"id": "b", "text": "Own."}\n'}
+    corpus.source.mkdir()
+    for name, text in files.items():
+        (corpus.source / name).write_text(text)
+    corpus.ingest()
+    moves = {"in.mbox": "post/all.mbox", "talk.json": "talks/1.json", "a.jsonl": "c.jsonl", "b.jsonl": "post/d.jsonl"}
+    for round_trip in (moves, {new: old for old, new in moves.items()}):
+        for old, new in round_trip.items():
+            (corpus.source / new).parent.mkdir(exist_ok=True)
+            (corpus.source / old).rename(corpus.source / new)
+        for _ in range(2):
+            summary, embedded = corpus.ingest(prune=True)
+            assert (embedded, summary.written, summary.removed, summary.documents) == ([], 0, 0, 6)
+        ids = {"in.mbox#x/1@b": "in.mbox", "in.mbox#2@b": "in.mbox", "talk.json#1": "talk.json", "b": "b.jsonl"}
+        ids |= {"a.jsonl#1": "a.jsonl", "a.jsonl#2": "a.jsonl"}
+        with corpus.open() as index:
+            sources = {document.id: document.source for document in index.documents()}
+        now = {name: round_trip.get(name, name) for name in moves}
+        assert sources == {document_id: str(corpus.source / now[name]) for document_id, name in ids.items()}
+    grown = (corpus.source / "in.mbox").rename(corpus.source / "post/in.mbox")
+    grown.write_text(grown.read_text() + mail.format("3", "thrice"))
+    assert corpus.ingest(prune=True)[0].written == 1
+    with corpus.open() as index:
+        assert index.find_meant("post/in.mbox#3@b") == ["in.mbox#3@b"]
 
 
 @in_every_backend

@@ -435,12 +435,12 @@ def test_documents_with_any_id_have_a_file(odd_index):
     shown = [chunk_id for chunk_id, _ in read_results(run_shell(odd_index, "rg hello").text)]
     assert sorted(shown) == sorted(f"{name}:0" for name in IDS)
     for name in IDS:
-        assert Documents([*IDS, "other"]).resolve(name, "/corpus"), name
+        assert Documents([*IDS, "other"], {}).resolve(name, "/corpus"), name
 
 
 def test_paths_are_distinct_and_none_is_a_folder_too():
     names = [*IDS, "a/b/c", "a/b%", "a%3A0", "%2E%2E", "x" * 300, "x" * 301]
-    documents = Documents(names)
+    documents = Documents(names, {})
     assert len(documents.paths) == len(set(names))
     assert not set(documents.paths) & documents.folders
     assert {documents.ids[path] for path in documents.paths} == set(names)

@@ -399,7 +399,7 @@ class TestList:
         assert (code, err) == (0, "")
         assert out.splitlines() == [*(f"mills/{n}\tMill {n}\t1\t" for n in range(3)), "ship\t\t1\ta.pdf"]
         ship = {"id": "ship", "title": "", "source": "a.pdf", "metadata": {"source": "a.pdf"}, "chunks": 1}
-        ship |= {"date": "", "author": "", "kind": "pdf", "left_out": [], "ocr_pages": []}
+        ship |= {"date": "", "author": "", "kind": "pdf", "path": "ship", "left_out": [], "ocr_pages": []}
         assert json.loads(arag("list", "--index", backend, "--json")[1])["documents"][-1] == ship
         code, out, err = arag("list", "--index", backend, "--documents", "x")
         assert (code, out, err) == (0, "", "No document of the index is in the scope.\n")

@@ -24,7 +24,7 @@ from arag.system.worker_pool import WorkerPool
 from arag.system.worker_process import WorkerProcess
 from arag.web import originals
 from arag.web.site import Site
-from fakes import HashEmbeddings, write_index
+from fakes import HashEmbeddings, write_corpus, write_index
 from pdf_pages import Pages
 from web_server import IN_COLUMN, SCRIPT, SENTENCE, serving, write_site
 
@@ -100,6 +100,29 @@ def test_documents_with_the_same_title_are_told_apart_by_their_ids(tmp_path):
         undated = search(client, after="2020-01-01")
     assert shown == ["Manual en/a.md", "Manual en/b.md"]
     assert texts(undated.select(".warn")) == ["No document has a date.", "The filters leave out all documents."]
+
+
+def test_a_moved_document_is_shown_and_filtered_where_its_file_is_now(tmp_path):
+    mail = "From a@b Mon Jan  1 00:00:00 2024\nFrom: Ann <a@b>\nSubject: Bell\n\nIt rings {}.\n\n"
+    files = {"old/a.md": "# Mill\n\nIt stands.", "old/b.md": "# Ship\n\nIt sails.", "in.mbox": mail.format(1) * 2}
+    docs = write_corpus(tmp_path / "docs", files)
+    ingest = [docs, tmp_path / "index"]
+    run_ingest(*ingest, embedder=HashEmbeddings())
+    (docs / "new").mkdir()
+    (docs / "old/a.md").rename(docs / "new/z.md")
+    (docs / "in.mbox").rename(docs / "new/all.txt")
+    run_ingest(*ingest, embedder=HashEmbeddings())
+    with open_index(tmp_path / "index", embedder=HashEmbeddings()) as index:
+        app = Site(index, agent=None, model="", reports=None).make_app("token", 80)
+        client = TestClient(app, base_url="http://localhost", cookies={"arag-80": "token"})
+        page = search(client, q="It stands", folder="new", kind="md")
+        assert texts(page.select("datalist option")) == ["new", "old"]
+        assert texts(page.select(".hits .note a")) == ["new/z.md"]
+        assert texts(search(client, folder="old").select("th small")) == ["old/b.md"]
+        document = soup(client.get("/document?id=old/a.md"))
+        assert document.select_one(".note").get_text().startswith("new/z.md (cited as old/a.md)")
+        assert client.get("/file?id=old/a.md").status_code == 200
+        assert client.get(f"/file?id={quote('in.mbox#1')}").status_code == 404  # it holds the other mail, too
 
 
 def test_a_text_is_shown_once_with_links_to_its_copies(tmp_path):

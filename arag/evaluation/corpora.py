@@ -16,9 +16,9 @@ from typing import Any
 from arag.errors import IndexNotFoundError, InputError
 from arag.evaluation.datasets import Paragraph, Question
 from arag.ingest.pipeline import run_ingest
-from arag.ingest.writer import version_of
 from arag.retrieval.index import Index, open_index
 from arag.retrieval.storage.contract import IndexStore
+from arag.retrieval.storage.fingerprints import version_of
 from arag.text.tokens import count_tokens
 
 DOCUMENT_TOKENS = 1_000  # the size of the paper's chunks

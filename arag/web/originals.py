@@ -21,8 +21,9 @@ _POOL = WorkerPool("arag.web.pictures", memory_bytes=1_000_000_000, running=2, i
 def find_original(document: DocumentInfo) -> Path | None:
     """Return the file that a document was read from, if it is still there and holds this document alone."""
     path = Path(document.source)
-    # A file of records or emails may hold documents that the scope hides.
-    holds_others = path.suffix.lower() in RECORD_READERS or f"{path.name}#" in document.id
+    # A file of records or emails may hold documents that the scope hides. It may have been renamed.
+    is_unmoved = document.source.endswith(document.id)
+    holds_others = path.suffix.lower() in RECORD_READERS or ("#" in document.id and not is_unmoved)
     if not _is_from_file(document) or holds_others or path.is_symlink() or not path.is_file():
         return None
     return path

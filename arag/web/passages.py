@@ -34,7 +34,7 @@ def list_all(index: Index) -> Sequence[ListedDocument]:
 
 def allow(document: ListedDocument, filters: Mapping[str, str]) -> bool:
     """Return whether filters, of which empty ones allow all, let a document pass. Its date may be a year or a month."""
-    if filters["folder"] and not document.id.startswith(f"{filters['folder']}/"):
+    if filters["folder"] and not document.path.startswith(f"{filters['folder']}/"):
         return False
     if filters["kind"] not in {"", name_kind(document.kind)}:
         return False
@@ -105,8 +105,7 @@ def list_texts(chunk: Chunk, starts: Sequence[str]) -> list[str]:
 
 def find_chunk_on(index: Index, chunk: Chunk, page: int) -> Chunk:
     """Return the chunk of the same document that is nearest to a chunk, and has a page or all but has it."""
-    chunks = index.chunks_of(chunk.document_id)
-    with_pages = [(other, other.pages) for other in chunks if other.pages]
+    with_pages = [(other, other.pages) for other in index.chunks_of(chunk.document_id) if other.pages]
 
     def distance(pair: tuple[Chunk, tuple[int, int]]) -> tuple[int, int]:
         other, (first, last) = pair

@@ -21,6 +21,7 @@ from starlette.staticfiles import StaticFiles
 from arag.errors import ARAGError
 from arag.page import render, stream
 from arag.retrieval.corpus.documents import name_kind
+from arag.retrieval.corpus.moved import find_moved
 from arag.retrieval.index import Index
 from arag.retrieval.tools.fused import find_passages
 from arag.web import passages
@@ -83,20 +84,20 @@ class Site:
             ids = frozenset(document.id for document in chosen)
             index = self._limited.setdefault(ids, index.limited_to(ids))
         hits, missing = find_passages(index, query) if query and chosen else ([], {})
-        listed = [document for document in chosen if document.id > values.get("from", "")]
         return self._page(
             "search",
             title=query or "Search",
             query=query,
             filters=filters,
             kinds=sorted({name_kind(document.kind) for document in documents} - {""}),
-            folders=sorted({document.id.rpartition("/")[0] for document in documents} - {""})[:_MAX_FOLDERS],
+            folders=sorted({document.path.rpartition("/")[0] for document in documents} - {""})[:_MAX_FOLDERS],
+            paths={document.id: document.path for document in documents},
             hits=hits,
             missing=missing,
             total=len(chosen),
             of_all=len(documents),
             undated=sum(not document.date for document in documents),
-            listed=listed,
+            listed=[document for document in chosen if document.id > values.get("from", "")],
         )
 
     def document(self, request: Request) -> Response:
@@ -107,6 +108,7 @@ class Site:
             "document",
             title=document.title or document.id,
             document=document,
+            path=self.index.with_view(find_moved).get(document.id, document.id),
             chunks=chunks,
             headings=passages.list_headings(chunks),
             tables=self.index.limited_to([document.id]).query_tables().tables,

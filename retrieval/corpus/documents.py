@@ -10,6 +10,7 @@ from pathlib import PurePath
 from typing import Any, TypeAlias, TypeGuard
 
 from arag.errors import InputError
+from arag.retrieval.corpus.moved import find_moved
 from arag.retrieval.corpus.types import DocumentList, ListedDocument, MetadataField
 from arag.retrieval.scope import Scope
 from arag.retrieval.storage.contract import View
@@ -48,11 +49,13 @@ def list_documents(view: View, where: Mapping[str, Any] | None, sort: str, start
     allows = Scope(where=where).compile()
     listed: list[ListedDocument] = []
     fields: dict[str, _Field] = {}
+    moved = find_moved(view)
     for record in view.documents():
         metadata = view.metadata(record)
         if not allows(record.id, metadata):
             continue
-        document = _describe(record, metadata, view.reading(record))
+        path = moved.get(record.id, record.id)
+        document = _describe(record, path, metadata, view.reading(record))
         listed.append(document)
         for name, value in document.metadata.items():
             fields.setdefault(name, _Field(name)).add(value)
@@ -64,7 +67,7 @@ def list_documents(view: View, where: Mapping[str, Any] | None, sort: str, start
     )
 
 
-def _describe(record: DocumentRecord, metadata: Mapping[str, Any], reading: Reading) -> ListedDocument:
+def _describe(record: DocumentRecord, path: str, metadata: Mapping[str, Any], reading: Reading) -> ListedDocument:
     source = record.source or _first_value(metadata, ["source"])
     kind = _find_extension(source)
     if not kind and not record.source:  # the id of a part of a file ends in anything, such as an email's domain
@@ -78,6 +81,7 @@ def _describe(record: DocumentRecord, metadata: Mapping[str, Any], reading: Read
         kind=kind,
         chunks=record.chunks,
         source=source,
+        path=path,
         metadata=known,
         left_out=reading.left_out,
         ocr_pages=reading.ocr_pages,

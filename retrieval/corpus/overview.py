@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import PurePosixPath
 
 from arag.retrieval.corpus.kept_by_view import KeptByView
+from arag.retrieval.corpus.moved import find_moved
 from arag.retrieval.storage.contract import View
 from arag.text.marks import without_marks
 from arag.text.normalise import collapse_whitespace, count, shorten
@@ -20,21 +21,21 @@ _NO_FOLDER = "."
 
 def _make_overview(view: View) -> str:
     """Return the names of all documents of a small index, or the folders of a large one with how many they hold."""
-    document_ids = view.document_ids()
-    total = count(len(document_ids), "document")
-    folders = _group_by_folder(document_ids)
-    if len(document_ids) <= _MAX_NAMES:
+    moved = find_moved(view)
+    paths = sorted(moved.get(document_id, document_id) for document_id in view.document_ids())
+    total = count(len(paths), "document")
+    folders = _group_by_folder(paths)
+    if len(paths) <= _MAX_NAMES:
         text = f"{total}: {_list_names(folders)}"
         if count_tokens(text) <= _MAX_TOKENS:
             return text
     return f"{total}: {_count_in_folders(folders)}"
 
 
-def _group_by_folder(document_ids: list[str]) -> dict[str, list[str]]:
+def _group_by_folder(paths: list[str]) -> dict[str, list[str]]:
     """Return the names of documents without their folders, by folder."""
     folders: dict[str, list[str]] = {}
-    for document_id in document_ids:
-        path = PurePosixPath(document_id)
+    for path in map(PurePosixPath, paths):
         folders.setdefault(str(path.parent), []).append(path.name)
     return folders
 

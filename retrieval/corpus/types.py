@@ -83,6 +83,8 @@ class ListedDocument:
     chunks: int
     source: str
     """The file that it was read from, or an empty string."""
+    path: str
+    """Its id, or the path that its id would be made from if its file was moved or renamed."""
     metadata: Mapping[str, Any]
     """All fields, without dates and authors that only tell which library has made an office file."""
     left_out: tuple[str, ...]

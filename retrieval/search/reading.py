@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import PurePath
 
+from arag.retrieval.corpus.moved import find_moved
 from arag.retrieval.search.names import MAX_NAME_WORDS
 from arag.retrieval.storage.contract import View
 from arag.retrieval.types import Chunk, ReadResults
@@ -83,6 +84,7 @@ def find_documents(view: View, name: str, limit: int) -> list[str]:
 def find_meant(view: View, name: str, limit: int) -> list[str]:
     """Find the documents that a name means: the one with this id or at this path, or else those with its words.
 
+    A document whose file was moved is found by its id and by the path where the file is now.
     Words are whole ones if a document has them so. Otherwise numbers, and words of three letters or more, may be parts
     of longer ones: `leaders.de` never means `leaders.en` for the letters in its middle.
     """
@@ -93,7 +95,9 @@ def find_meant(view: View, name: str, limit: int) -> list[str]:
     most = max(limit, view.settings.documents)
     by_name = view.entries(view.named(wanted, most))
     names = {record.id: f"{record.id} {record.title}" for record in by_name.values()}
-    at_path = [record_id for record_id in names if _is_at(record_id, name)]
+    names |= _find_moved_named(view, wanted)
+    moved = find_moved(view)
+    at_path = [record_id for record_id in names if _is_at(moved.get(record_id, record_id), name)]
     meant = at_path or _list_with_words(names, wanted)
     if not meant:
         by_file = view.entries(view.of_files_named(wanted, most))
@@ -101,6 +105,18 @@ def find_meant(view: View, name: str, limit: int) -> list[str]:
         meant = _list_with_words(files, wanted) or _list_with_words(names, wanted, least=_MIN_PART)
         meant = meant or _list_with_words(files, wanted, least=_MIN_PART)
     return meant[:limit]
+
+
+def _find_moved_named(view: View, wanted: Sequence[str]) -> dict[str, str]:
+    """Return id, title and path of the documents that hold some words in these, and one of them in a moved path."""
+    paths = {document_id: searchable(path) for document_id, path in find_moved(view).items()}
+    candidates = [document_id for document_id, path in paths.items() if any(word in path for word in wanted)]
+    names: dict[str, str] = {}
+    for record in view.entries(candidates).values():
+        name = f"{searchable(record.id)} {searchable(record.title)} {paths[record.id]}"
+        if all(word in name for word in wanted):
+            names[record.id] = name
+    return names
 
 
 def _find_by_id(view: View, name: str) -> str | None:

@@ -44,6 +44,7 @@ class Settings:
     sentences: _Count = 0  # with a vector
     tokens: _Count = 0  # tokens of all chunks
     weights: _Name = ""  # which weights the embedder had, and what was taken out: see `choose_weights`
+    folders: tuple[_Name, ...] = ()  # absolute paths of those that were ingested, in order
     version: Annotated[int, Field(ge=FORMAT_VERSION, le=FORMAT_VERSION)] = FORMAT_VERSION
 
     def to_json(self) -> str:

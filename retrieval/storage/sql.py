@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from pydantic_core import to_json
 
 from arag.errors import IndexFormatError
+from arag.retrieval.storage.fingerprints import HASH_LENGTH
 from arag.retrieval.storage.metadata import STORED_NAME, parse_fields, parse_reading
 from arag.retrieval.storage.records import MAX_COUNT, ChunkText, ChunkVectors, DocumentRecord, Reading, Settings
 from arag.retrieval.storage.rows import DOCUMENT_COLUMNS, parse_places, parse_spans
@@ -199,6 +200,11 @@ class TableReader(ABC):
     def document_ids(self) -> list[str]:
         """Return the ids of all documents, in order."""
         return [document_id for (document_id,) in self.query(f"SELECT id FROM {self.documents_table} ORDER BY id")]
+
+    def files(self) -> dict[str, str]:
+        """Return the absolute paths of files by the ids that were made from their paths, in the order of ids."""
+        select = f"SELECT id, source FROM {self.documents_table} WHERE length(fingerprint) > ? ORDER BY id"
+        return dict(self.query(select, 2 * HASH_LENGTH))
 
     def titles(self) -> Iterator[tuple[str, ...]]:
         """Yield id and title of all documents, in the order of ids."""

@@ -13,6 +13,7 @@ from typing import TypeVar
 from arag.errors import InputError
 from arag.retrieval.corpus.kept_by_view import KeptByView
 from arag.retrieval.corpus.lines import Line, list_lines
+from arag.retrieval.corpus.moved import find_moved
 from arag.retrieval.corpus.patterns import Pattern
 from arag.retrieval.corpus.shell.documents import Documents
 from arag.retrieval.corpus.shell.matching import MatchingDocument, find_matching_documents
@@ -220,7 +221,7 @@ class Corpus:
 
 
 def _read_documents(view: View) -> Documents:
-    return Documents(view.document_ids())
+    return Documents(view.document_ids(), find_moved(view))
 
 
 _find_documents = KeptByView(_read_documents, most=_MAX_KEPT)

@@ -6,7 +6,7 @@ import hashlib
 import posixpath
 import re
 from bisect import bisect_left
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import re2
@@ -30,16 +30,21 @@ _AMBIGUOUS_PERCENT = re.compile(r"%(?=[0-9A-Fa-f]{2}|$)")
 class Documents:
     """The documents of an index, each with a path of its own.
 
-    A document's path is its id where a shell can use that. What it cannot use, or what would make `path:number:text`
-    ambiguous, is percent-encoded: colons, invisible characters, `..`, an empty name.
+    A document's path is its id, or its file's path if that was moved, where a shell can use that. What it cannot use,
+    or what would make `path:number:text` ambiguous, is percent-encoded: colons, invisible characters, `..`, an empty
+    name.
+
+    Args:
+        document_ids: The ids of all documents.
+        moved: The paths of files that were moved, by the ids of their documents.
 
     Attributes:
         ids: The id of each path, in the order of paths.
         paths: The paths, sorted.
     """
 
-    def __init__(self, document_ids: Iterable[str]) -> None:
-        wanted = {document_id: _make_path(document_id) for document_id in document_ids}
+    def __init__(self, document_ids: Iterable[str], moved: Mapping[str, str]) -> None:
+        wanted = {document_id: _make_path(moved.get(document_id, document_id)) for document_id in document_ids}
         folders: set[str] = set()
         for path in wanted.values():
             folder = path.rpartition("/")[0]

@@ -161,6 +161,8 @@ def test_terms_stand_before_their_definitions(read):
     page = "<dl><dt>Rye<dd>Four marks<dt><code>open()</code>:<dd><p>Opens a sluice.</p><p>Since 1880.</p><dt>Alone</dl>"
     assert read("a.html", page).text == "Rye: Four marks\n\nopen(): Opens a sluice.\n\nSince 1880.\n\nAlone"
     assert read("a.html", "<dl><dt>Rye<dt>Oats<dd>Four marks<dd>Five").text == "Rye\n\nOats: Four marks\n\nFive"
+    without = "<dl><dt>show rye</dt><dd></dd></dl><dl><dt>show oats<dt>show all</dt><dd> </dd><dt>Rye<dd>Four</dl>"
+    assert read("a.html", without).text == "show rye\n\nshow oats\n\nshow all\n\nRye: Four"
     rows = "<table><tr><td><dl><dt>Rye<dd>4</dl><td>b<tr><td>c<td>d</table>"
     assert read("a.html", rows).text == "Rye 4 | b\nc | d"
 

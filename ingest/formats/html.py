@@ -344,6 +344,8 @@ def _mark_up(element: etree._Element, text: str, layout: _Layout) -> str:
         if not heading or _is_label(element, heading):
             return text
         return f"{_HEADING * level} {heading}"
+    if element.tag == "dd" and not text.strip():
+        return ""  # its term is a line of its own, and so is the next one
     before, after = _MARKS.get(element.tag, ("", ""))
     return f"{before}{text}{after}"
 

@@ -11,7 +11,8 @@ BARE = 7  # the level of a heading that is a plain line, below the six of Markdo
 
 # Lines that give a text its structure, as in Markdown.
 HEADING_LINE = re.compile(r" {0,3}(#{1,6})\s")
-FENCE_LINE = re.compile(r"\s*(?:```|~~~)")
+# After its marks, a fence may have a name, but no further marks: `~~~~^~~~` points at code.
+FENCE_LINE = re.compile(r"\s*(?:`{3,}+[^`]*|~{3,}+[^~^]*)$")
 _MARKS = ("#", "```", "~~~")
 _MARKS_AROUND = re.compile(r"^#+(?: #+$| |$)| #+$")  # of a heading; `C#` has none
 MAX_HEADING = 100  # characters; a longer line is text
@@ -243,7 +244,7 @@ def escape_marks(text: str) -> str:
 
 def escape_underlines(text: str) -> str:
     """Return a text in which no line is the title that the next one underlines."""
-    if "\n===" not in text and "\n---" not in text:
+    if "===" not in text and "---" not in text:
         return text
     escaped: list[str] = []
     title = ""  # the line before, if it may be one
@@ -274,8 +275,19 @@ def _escape_line(line: str) -> str:
     if HEADING_LINE.match(line) and not is_row:
         return f"{_NO_HEADING}{line}"
     if FENCE_LINE.match(line):
-        return f"\\{line.lstrip()}"
+        text = line.lstrip()
+        indentation = line.removesuffix(text)
+        return f"{indentation}\\{text}"
     return line
+
+
+def escape_code(lines: list[str]) -> list[str]:
+    """Return lines of code, all set in if one looks like a heading, so that a comment stays in line with the others."""
+    code = "\n".join(lines)
+    has_comment = any(map(HEADING_LINE.match, lines))
+    if not has_comment and escape_underlines(code) == code:
+        return lines
+    return [f"{_NO_HEADING}{line}" if line.strip() else line for line in lines]
 
 
 def is_heading_line(line: str) -> bool:

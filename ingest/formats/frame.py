@@ -14,6 +14,7 @@ from arag.text.normalise import collapse_whitespace
 
 FRAME_START = "\x04"  # before a text that may be part of the frame, and before each line of it in a page's text
 FRAME_END = "\x05"
+CODE_LINE_END = "\x1e"  # stands for a line end in code, whose lines stay as they are
 
 _MIN_LINKS = 2
 _MOSTLY = 0.9  # share of a row's letters that are in links
@@ -214,7 +215,8 @@ def mark_lines(text: str) -> str:
         plain = line.replace(FRAME_START, "").replace(FRAME_END, "").rstrip()
         has_words = plain.strip("- ") != ""
         if has_words and is_frame:
-            lines.append(f"{FRAME_START}{plain}")
+            marked_code = plain.replace(CODE_LINE_END, f"{CODE_LINE_END}{FRAME_START}")
+            lines.append(f"{FRAME_START}{marked_code}")
         elif has_words or not line:  # others have nothing but marks
             lines.append(plain)
     marked = "\n".join(lines).strip("\n")

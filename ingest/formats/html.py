@@ -12,7 +12,7 @@ import webencodings
 from lxml import etree
 
 from arag.ingest.formats.content import Content, FormatError, decode_text, name_parts
-from arag.ingest.formats.frame import FRAME_END, FRAME_START, find_empty_frame, find_frame, mark_lines
+from arag.ingest.formats.frame import CODE_LINE_END, FRAME_END, FRAME_START, find_empty_frame, find_frame, mark_lines
 from arag.ingest.formats.html_hidden import find_hidden, find_navigation, leads_elsewhere
 from arag.ingest.formats.html_quotes import QUOTE_END, QUOTE_START, find_quotes, quote_lines
 from arag.ingest.formats.html_tables import CELLS, sets_texts_apart, show_bold_type, table_rows
@@ -28,7 +28,7 @@ from arag.ingest.formats.lines import LINE_END, show_line_ends
 from arag.ingest.formats.mathml import formula_text
 from arag.ingest.formats.navigation import find_bars
 from arag.ingest.formats.text import first_heading
-from arag.ingest.outline import escape_structure, has_marked_headings
+from arag.ingest.outline import escape_code, escape_structure, has_marked_headings
 from arag.text.normalise import collapse_whitespace, count, shorten
 
 _HIDDEN = frozenset(
@@ -54,23 +54,29 @@ _BLOCKS = frozenset(
 _WHITE_SPACE = re.compile(r"[ \t\n\r\f]+")  # shown as one space, unlike a no-break space
 _SOURCE_LINE_END = re.compile(r"[ \t\r\f]*\n[ \t\n\r\f]*")
 _NO_BREAK_SPACE = "\u00a0"
+_CODE_INDENTATION = 4 * _NO_BREAK_SPACE
+_BLANK_LINES_AROUND = re.compile(
+    rf"\A(?:[ {_NO_BREAK_SPACE}]*{CODE_LINE_END})+|(?:{CODE_LINE_END}[ {_NO_BREAK_SPACE}]*)+\Z"
+)
 _ITEM = "\0"  # begins an item of a list; no text of a page has a NUL
 _HEADING = "\x01"  # stands for `#`, which may also begin a line of text
 _TERM_END = "\x02"  # ends a term of a list of definitions
 _DEFINITION = "\x03"  # begins its definition
 _TERM_AND_DEFINITION = re.compile(
-    rf"^([^\n{_HEADING}{_TERM_END}]{{1,100}}?)[:：]?[ \n]*{_TERM_END}[\s{_TERM_END}]*{_DEFINITION}"
+    rf"^([^\n{_HEADING}{_TERM_END}{CODE_LINE_END}]{{1,100}}?)[:：]?[ \n]*{_TERM_END}[\s{_TERM_END}]*{_DEFINITION}"
     rf"[ \n]*(?=[^\s{_HEADING}{_ITEM}])",
     re.MULTILINE,
 )
 _NOTE_NUMBER = re.compile(r"\(\d{1,4}\)|\[\d{1,4}\]")  # of a footnote, which stands above it
 _MARKS = {"li": (_ITEM, ""), "dt": ("", _TERM_END), "dd": (_DEFINITION, "")}  # before and after a text
-_ALL_MARKS = _HEADING + _TERM_END + _DEFINITION + LINE_END + FRAME_START + FRAME_END + QUOTE_START + QUOTE_END
+_ALL_MARKS = (
+    _HEADING + _TERM_END + _DEFINITION + LINE_END + CODE_LINE_END + FRAME_START + FRAME_END + QUOTE_START + QUOTE_END
+)
 _LONE_BOX = re.compile(r"^\[[ x]\]$", re.MULTILINE)  # of a form: it opens a menu
 _EMPTY_ITEM = re.compile(rf"{_ITEM}[ \n]*(?=$|{_ITEM}|{_HEADING}{{1,6}} )")  # or one that holds a heading
 _ITEM_START = re.compile(rf"{_ITEM}[ \n]*")
 _FRAME_MARK = f"[{FRAME_START}{FRAME_END}]*"
-_GAP_BETWEEN_ITEMS = re.compile(rf"^({_FRAME_MARK}- .*)\n+(?={_FRAME_MARK}- )", re.MULTILINE)
+_GAP_BETWEEN_ITEMS = re.compile(rf"^({_FRAME_MARK}- [^\n{CODE_LINE_END}]*)\n+(?={_FRAME_MARK}- )", re.MULTILINE)
 
 _DOXYGEN_TITLE = etree.XPath("//div[@class = 'headertitle']/div[@class = 'title'][not(//h1)]")
 _PICTURE = re.compile(r"<(?:\w+:)?(?:img|image)\b", re.IGNORECASE)
@@ -246,9 +252,10 @@ def _page_text(
             text = f"{QUOTE_START}\n\n{text}\n\n{QUOTE_END}"
         texts[element] = _set_apart(element, text, layout)
     text = _tidy(texts[page])
-    if quotes:
-        text = quote_lines(text)
-    return mark_lines(text) if frame else text
+    if frame:
+        text = mark_lines(text)
+    text = text.replace(CODE_LINE_END, "\n")
+    return quote_lines(text) if quotes else text
 
 
 def _take_text(element: etree._Element, texts: dict[etree._Element, str], layout: _Layout) -> str:
@@ -324,6 +331,7 @@ def _show_spaces(text: str | None, is_preformatted: bool) -> str:
     if text is None:
         return ""
     if is_preformatted:
+        text = text.replace("\r\n", "\n").replace("\n", CODE_LINE_END)
         return text.replace(" ", _NO_BREAK_SPACE)
     if not text.isascii():  # it may be in a script without spaces
         text = _SOURCE_LINE_END.sub(LINE_END, text)
@@ -346,8 +354,20 @@ def _mark_up(element: etree._Element, text: str, layout: _Layout) -> str:
         return f"{_HEADING * level} {heading}"
     if element.tag == "dd" and not text.strip():
         return ""  # its term is a line of its own, and so is the next one
+    if element.tag == "pre":
+        return _show_code(text)
     before, after = _MARKS.get(element.tag, ("", ""))
     return f"{before}{text}{after}"
+
+
+def _show_code(text: str) -> str:
+    """Return code without blank lines around it, and with no line that looks like a heading."""
+    code = _BLANK_LINES_AROUND.sub("", text)
+    lines = code.split(CODE_LINE_END)
+    plain = code.replace(_NO_BREAK_SPACE, " ").split(CODE_LINE_END)
+    if escape_code(plain) != plain:
+        lines = [f"{_CODE_INDENTATION}{line}" if line.strip() else "" for line in lines]
+    return CODE_LINE_END.join(lines)
 
 
 def _is_label(element: etree._Element, heading: str) -> bool:
@@ -390,7 +410,8 @@ def _set_apart(element: etree._Element, text: str, layout: _Layout) -> str:
     if element.getparent() in layout.rows:
         return f" {text} "
     if element.tag == "br":
-        return f"\n{text}"
+        line_end = CODE_LINE_END if element in layout.preformatted else "\n"
+        return f"{line_end}{text}"
     is_empty = not text and element.tag in _SET_APART_WITH_TEXT
     if element.tag in _BLOCKS and not is_empty:
         return f"\n\n{text}\n\n"

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 from itertools import pairwise
 
 from arag.ingest.boundaries import LIST_ITEM
+from arag.ingest.formats.markdown import split_code
 from arag.text.scripts import UNSPACED
 
 # Of Chinese and Japanese, and its full-width and half-width forms.
@@ -39,12 +41,23 @@ def show_line_ends(text: str) -> str:
 
 
 def join_lines(text: str) -> str:
-    """Join the lines of a paragraph whose line ends divide a word: of scripts without spaces, and after a hyphen."""
+    """Join the lines of a paragraph whose line ends divide a word: of scripts without spaces, and after a hyphen.
+
+    Code between fences stays as it is.
+    """
+    words: set[str] = set()
+    if "-\n" in text:
+        words.update(_LONG_WORD.findall(text.lower()))
+    parts = [part if is_code else _join_part(part, words) for part, is_code in split_code(text)]
+    return "".join(parts)
+
+
+def _join_part(text: str, words: Collection[str]) -> str:
     if not text.isascii():
         text = _QUOTATION.sub(_join_quotation, text)
         text = _PARAGRAPH.sub(_join_paragraph, text)
     if "-\n" in text:
-        text = _join_divided_words(text)
+        text = _join_divided_words(text, words)
     return text
 
 
@@ -88,9 +101,8 @@ def _is_divided(line: str, following: str) -> bool:
     return ends_inside is not None and _CONTINUES.match(following) is not None
 
 
-def _join_divided_words(text: str) -> str:
-    """Join words that a hyphen divides at the end of a line, if the text has the whole word elsewhere."""
-    words = set(_LONG_WORD.findall(text.lower()))
+def _join_divided_words(text: str, words: Collection[str]) -> str:
+    """Join words that a hyphen divides at the end of a line, if they are among the document's words."""
 
     def join(match: re.Match[str]) -> str:
         first, second, after = match.groups()

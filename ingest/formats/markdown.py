@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
 from arag.text.normalise import collapse_whitespace
 
@@ -46,14 +47,18 @@ _TAG = re.compile(r"<[^<>]*>")
 def show_markdown(text: str) -> str:
     """Return Markdown without its comments and attributes, and with marks for all headings; code stays as it is."""
     text = _CODE_OF_SITE.sub(r"```\1\n\2```", text)
-    parts: list[str] = []
+    parts = [part if is_code else _show(part) for part, is_code in split_code(text)]
+    return "".join(parts)
+
+
+def split_code(text: str) -> Iterator[tuple[str, bool]]:
+    """Yield the parts of a text, and whether each is code between fences, with these."""
     end = 0
     for code in FENCED.finditer(text):
-        between = text[end : code.start()]
-        parts += [_show(between), code[0]]
+        yield text[end : code.start()], False
+        yield code[0], True
         end = code.end()
-    rest = _show(text[end:])
-    return "".join([*parts, rest])
+    yield text[end:], False
 
 
 def _show(text: str) -> str:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from itertools import groupby
 
-from arag.ingest.outline import escape_marks
+from arag.ingest.outline import escape_code, escape_marks
 
 _RULE = re.compile(r"([!-/:-@\[-`{-~])\1{2,}[ \t]*$")
 _MAX_LEVEL = 6
@@ -31,7 +32,7 @@ def mark_titles(text: str) -> str:
 
     Other lines that would be headings in Markdown, such as comments in code, are indented. Comments are left out.
     """
-    lines = _COMMENT.sub("", text).split("\n")
+    lines = _escape_blocks(_COMMENT.sub("", text).split("\n"))
     marked: list[str] = []
     styles: list[str] = []
     number = 0
@@ -50,6 +51,19 @@ def mark_titles(text: str) -> str:
         marked.append(line)
         is_after_blank = not line.strip()
     return "\n".join(marked)
+
+
+def _escape_blocks(lines: list[str]) -> list[str]:
+    """Return lines in which those that are set in, such as code, do not look like headings."""
+    escaped: list[str] = []
+    for is_set_in, block in groupby(lines, key=_is_set_in):
+        block_lines = list(block)
+        escaped += escape_code(block_lines) if is_set_in else block_lines
+    return escaped
+
+
+def _is_set_in(line: str) -> bool:
+    return not line or line[0].isspace()
 
 
 def find_title(lines: list[str]) -> _Title | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from arag.ingest.formats.restructured import find_title
-from arag.ingest.outline import escape_marks
+from arag.ingest.outline import escape_code, escape_marks
 
 _MARKED = re.compile(r"(={1,6})[ \t]+(\S.{0,100}?)(?:[ \t]+\1)?[ \t]*$")  # the second marks close a title
 _ATTRIBUTES = re.compile(r"\[.*\]\s*$")  # such as [[name]], above a title of AsciiDoc
@@ -61,7 +61,7 @@ def mark_sections(text: str) -> tuple[str, bool]:
 
 
 def _indent_blocks(lines: list[str]) -> set[int]:
-    """Indent the last line of each block between two equal ones, and return the numbers of all lines in blocks."""
+    """Escape each block between two equal lines, indent the second one, and return the numbers of lines in blocks."""
     last_places = {line: number for number, line in enumerate(lines) if _DELIMITER.match(line)}
     inside: set[int] = set()
     first = -1  # the line that begins the block
@@ -74,7 +74,10 @@ def _indent_blocks(lines: list[str]) -> set[int]:
         if is_inside:
             if line == lines[first].lstrip():
                 is_title = number == first + 2
-                lines[number] = line if is_title else f"{_INDENTATION}{line}"
+                if not is_title:
+                    inner = slice(first + 1, number)
+                    lines[inner] = escape_code(lines[inner])
+                    lines[number] = f"{_INDENTATION}{line}"
                 first = -1
             continue
         before = lines[number - 1].strip() if number else ""

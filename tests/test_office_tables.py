@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import zipfile
 from datetime import date
 
@@ -36,6 +37,52 @@ def _replace(path, part, old, new):
 
 def lines(text, **options):
     return table_lines([row.split("|") for row in text.split("\n")], **options)
+
+
+SHIPS = "Ship|Port|Tons\nGull|Orra|4\nPetrel|Holm|5\nAnna|Tolk|7\nSkua|Orra|9"
+
+
+def beside(left, right):
+    """Return two tables side by side, with an empty column between them."""
+    rows = itertools.zip_longest(left.split("\n"), right.split("\n"), fillvalue="||")
+    return "\n".join("||".join(row) for row in rows)
+
+
+class TestSideBySide:
+    @pytest.mark.parametrize(
+        "right",
+        [
+            "4|=MAX(C2:C5)\n3|=MIN(C2:C5)\n\n|tons",  # formulas
+            "\nPort|Depth\nOrra|12\nHolm|9\nTolk|4",  # it begins in another row
+            "\nDepths of ports\nPort|Depth\nOrra|12\nHolm|9",
+            "Port|Depth\nOrra|12\nHolm|9",  # it ends in another row
+            "Ship|Built\nGull|1880\nPetrel|1881\nAnna|1882\nSkua|1883",  # the same first name
+        ],
+    )
+    def test_a_table_beside_another_is_read_by_itself(self, right):
+        shown = [line for line in lines(beside(SHIPS, right), sheet=True) if line]
+        alone = [*lines(SHIPS, sheet=True), *lines(right, sheet=True)]
+        assert shown == [line for line in alone if line]
+        assert shown[4] == "Ship: Skua | Port: Orra | Tons: 9"
+
+    def test_a_note_beside_the_names_of_columns_is_none_of_them(self):
+        shown = lines(beside(SHIPS, "1907"), sheet=True)
+        assert shown == [*lines(SHIPS, sheet=True), "", "1907"]
+
+    @pytest.mark.parametrize(
+        "right",
+        [
+            "1906|1907\n40|50\n30|20\n20|30\n10|20",
+            "Plan|Paid\n40|50\n\n20|30",
+            "Dues|\nPlan|Paid\n40|50\n30|20\n20|30",
+            "Remark|Clerk\nlate|Ada\n\nearly|Bob",
+            "\nlate|Ada\n\nearly|Bob",
+            "\nto be checked",
+        ],
+    )
+    def test_an_empty_column_inside_a_table_does_not_part_it(self, right):
+        shown = lines(beside(SHIPS, right), sheet=True)
+        assert len(list(filter(None, shown))) == 5
 
 
 class TestNames:

@@ -11,6 +11,7 @@ from itertools import chain, groupby, islice
 from pathlib import Path
 
 from arag.ingest.formats.content import MAX_CHARACTERS, Content, FormatError, decode_text
+from arag.ingest.formats.side_tables import set_tables_apart
 from arag.ingest.formats.table_headers import (
     FORM_COLUMNS,
     MAX_ROWS,
@@ -34,10 +35,10 @@ _SAMPLE_ROWS = 20  # titles and notes above the table must be fewer than its own
 def table_lines(rows: Iterable[Sequence[str]], *, header: bool = False, sheet: bool = False) -> list[str]:
     """Return the rows of a table as lines, with the names of their columns.
 
-    A blank row ends a table, and notes may stand above it. The first row of each that has several cells gives the names
-    if its cells look like names and not like the rows below, together with a second row that divides some of its
-    columns. A table of two columns is often a form, with a name at the beginning of each row: its first row gives names
-    only if it is marked as a header, or in a sheet.
+    A blank row ends a table, and notes may stand above it. In a sheet, tables may also stand side by side. The first
+    row of each that has several cells gives the names if its cells look like names and not like the rows below,
+    together with a second row that divides some of its columns. A table of two columns is often a form, with a name at
+    the beginning of each row: its first row gives names only if it is marked as a header, or in a sheet.
 
     Args:
         rows: The cells of each row.
@@ -51,7 +52,8 @@ def table_lines(rows: Iterable[Sequence[str]], *, header: bool = False, sheet: b
         FormatError: The lines are longer than a file's text may be.
     """
     written = _Lines()
-    for table in _split_tables(rows):
+    shown = map(cells_with_text, rows)
+    for table in _split_tables(set_tables_apart(shown) if sheet else shown):
         written.set_apart()
         for line in _lines(table.rows, header, sheet and not table.is_form):
             written.add(line)
@@ -66,10 +68,10 @@ class _Table:
     is_form: bool = False
 
 
-def _split_tables(rows: Iterable[Sequence[str]]) -> Iterator[_Table]:
+def _split_tables(rows: Iterable[Row]) -> Iterator[_Table]:
     """Yield the tables that blank rows end; above a wider one, fields such as `Account | 4711` are a form."""
     waiting: list[list[Row]] = []
-    for has_text, table in groupby(map(cells_with_text, rows), key=bool):
+    for has_text, table in groupby(rows, key=bool):
         if not has_text:
             continue
         table_rows = iter(table)

@@ -29,9 +29,10 @@ PASSWORD = "s3cret-pa55"
 
 @pytest.mark.parametrize("text", ["gpt-5", ":gpt-5", "openai:@http://127.0.0.1/v1", "Extractive"])
 def test_what_is_no_model_string_is_refused_with_what_is(text):
-    for load in (load_model, load_embedder):
-        with pytest.raises(InputError, match=r"unknown model .* give provider:model"):
-            load(text)
+    with pytest.raises(InputError, match=r"unknown model .* give provider:model, such as openai:gpt-5-mini"):
+        load_model(text)
+    with pytest.raises(InputError, match=r"unknown model .* or provider:model, such as openai:text-embedding-3-small"):
+        load_embedder(text)
     with pytest.raises(ModelError, match=r"cannot be created: .*nope"):
         load_model("nope:gpt-5")
 

@@ -93,8 +93,10 @@ def verify(
         print_json({"found": [asdict(damage) for damage in found], "left": [asdict(damage) for damage in left]})
     else:
         for damage in dict.fromkeys([*found, *left]):
-            outcome = ("Damaged", "red") if damage in left else ("Repaired", "green")
-            out.print_line(outcome, f" {damage}")
+            if damage in left:
+                out.print_line(("Damaged", "red"), f" {damage}")
+            else:
+                out.print_line(("Repaired", "green"), f" {damage.part} (found before: {damage.what})")
         can_be_repaired = any(damage.repairable for damage in left)
         if not found:
             out.print_line(f"No damage found in {store.location}.")

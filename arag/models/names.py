@@ -39,6 +39,13 @@ _NEEDS_KEY = {"openai", "anthropic"}  # their clients report a missing key late,
 _KEY_VARIABLES = {"google_genai": "GOOGLE_API_KEY"}  # those that do not have the provider's name
 _AROUND_KEYS = " \t\r\n\f\v\ufeff\u200b\u00a0\"'“”‘’"
 _EXAMPLE_URL = "http://localhost:8000/v1"
+_VALID_MODELS = (
+    "provider:model, such as openai:gpt-5-mini, and for an OpenAI-compatible server its address, too: "
+    f"openai:qwen3@{_EXAMPLE_URL}"
+)
+_VALID_EMBEDDERS = (
+    f"{', '.join(_SHORT_NAMES)}, which need no server, or provider:model, such as openai:text-embedding-3-small"
+)
 _URL_START = re.compile(r"@(?=(?i:https?)://)")
 _URL = re.compile(r"https?://([\w.-]+|\[[\da-f:.]+\])(:\d{1,5})?(/[^\s\\?#@]*)?", re.IGNORECASE)
 # A host, or anything with a port or a path; but neither a version (`claude@20240620`, `m@v1.5`, `m@latest`) nor a name
@@ -73,8 +80,12 @@ def key_variable(provider: str) -> str:
     return _KEY_VARIABLES.get(provider, f"{provider.upper()}_API_KEY")
 
 
-def parse_name(text: str) -> ModelName:
+def parse_name(text: str, valid: str = _VALID_MODELS) -> ModelName:
     """Parse a model's name: `provider:model` or `provider:model@base_url`.
+
+    Args:
+        text: The name.
+        valid: What an error tells to give.
 
     Raises:
         InputError: The text is not of this form, contains unprintable characters, or has an address that is not a valid
@@ -88,10 +99,7 @@ def parse_name(text: str) -> ModelName:
     if provider != HUGGINGFACE:  # folders may have any name
         _refuse_address(provider, model)
     if not provider or not model:
-        raise InputError(
-            f"unknown model {name!r}: give provider:model, such as openai:gpt-5-mini, and for an OpenAI-compatible "
-            f"server its address, too: openai:qwen3@{_EXAMPLE_URL}"
-        )
+        raise InputError(f"unknown model {name!r}: give {valid}")
     if provider == HUGGINGFACE:
         if url:
             raise InputError(f"{text}: {HUGGINGFACE} models run on this machine, without a base URL")
@@ -106,7 +114,7 @@ def parse_embedder(text: str) -> ModelName:
     Raises:
         InputError: As in `parse_name`.
     """
-    return parse_name(_SHORT_NAMES.get(text, text))
+    return parse_name(_SHORT_NAMES.get(text, text), valid=_VALID_EMBEDDERS)
 
 
 def _split_url(text: str) -> tuple[str, str | None]:

@@ -34,10 +34,11 @@ _VALID_SOURCES = (
 )
 _IN_PICTURES = "has no text but in pictures"
 _MAX_REASONS = 5  # why the files of a folder are left out
-_SAMPLE_CHARACTERS = 4_096  # of a file without a reader, which show whether it is text
+_SAMPLE_BYTES = 4_096  # of a file without a reader, which show whether it is text
 _HIDDEN = (".", "~$")  # the start of such names; Office marks a file that is open with the second
 _PAGES = {".html", ".htm", ".xhtml"}
 _TABLES = {".tab"}  # with tabs between their cells
+_CONTROL = re.compile(rb"[\x00-\x08\x0e-\x1a\x1c-\x1f\x7f]")  # no text has them, except for colours
 _MANUAL_PAGE = re.compile(r"^\.(?:TH|Dd) ", re.MULTILINE)
 # What to do with texts that are full of markup.
 _MARKUP_ADVICE = {
@@ -361,10 +362,12 @@ def _name_kind(path: Path) -> str:
 
 
 def _first_text(path: Path) -> str:
-    """Return the beginning of a file if that is text, else an empty string."""
+    """Return the beginning of a file if that is text, in whatever encoding, else an empty string."""
     try:
-        with path.open(encoding="utf-8") as file:
-            text = file.read(_SAMPLE_CHARACTERS)
-    except (OSError, UnicodeDecodeError):
+        with path.open("rb") as file:
+            data = file.read(_SAMPLE_BYTES)
+    except OSError:
         return ""
-    return "" if "\0" in text else text
+    if _CONTROL.search(data):
+        return ""
+    return data.decode("utf-8", "replace")

@@ -87,6 +87,7 @@ class TestPaths:
         self.touch("in/b.txt", "in/a/z.md", "in/a/b/c.TXT", "in/a.txt", "in/.hidden.txt", "in/.git/x.txt", "in/p.mp3")
         self.touch("in/idx/index.sqlite3", "in/idx/notes.txt", "in/new/writer.md", "outside/secret.txt")
         Path("in/x.log").write_text("Meer: grün", "utf-8")
+        Path("in/y.log").write_text("Meer: grün", "windows-1252")
         Path("in/p.mp3").write_bytes(b"\x89PNG\0")
         Path("in/link.txt").symlink_to(Path("outside/secret.txt").absolute())
         Path("in/loop").symlink_to("../in", target_is_directory=True)
@@ -96,6 +97,7 @@ class TestPaths:
         assert {path.name: why for path, why in skipped.items()} == {
             "p.mp3": "no reader for .mp3; give its text, or a reader of yours in Python (readers=)",
             "x.log": "no reader for .log; to read it as text: --as .log=.txt",
+            "y.log": "no reader for .log; to read it as text: --as .log=.txt",
             "idx": "an index",
             "link.txt": link,
             "loop": link,

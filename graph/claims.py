@@ -8,18 +8,16 @@ from dataclasses import dataclass
 
 from arag.graph.cited import Span
 from arag.retrieval.index import Index
-from arag.text.marks import is_usual, quote_id
+from arag.text.marks import POSSIBLE_ID, is_plain, is_usual, quote_id
 
-# Most ids: a name without spaces, commas and brackets, and a number.
-_ID = re.compile(r"[^\s\[\]【】()（）,;，；、`*\"'“”]+:\d+(?!\d|:\d)")
 # At most 400 characters: room for a dozen ids. A bracket that holds more is not a citation.
 _BRACKETS = re.compile(r"\[([^\[\]\n]{1,400})\]|【([^【】\n]{1,400})】|[(（]([^()（）\n]{1,400})[)）]")
 _ROUND = 3  # the group of _BRACKETS for round brackets
-_PART = re.compile(r"[^,;，；、]+")  # of the text in brackets
 _NUMBERED = re.compile(r":\d+$")
+_PART = re.compile(r"[^,;，；、]+")  # of the text in brackets
 _JSON_STRING = r'"(?:[^"\\\n]|\\.)*"'
 # A bracket, and then nothing but ids: texts of documents are shown with a space where they have the like.
-_BEFORE_QUOTED = re.compile(rf"\[(?:(?:{_JSON_STRING}|{_ID.pattern})(?:[,;，；、]\s?|\sand\s))*$")
+_BEFORE_QUOTED = re.compile(rf"\[(?:(?:{_JSON_STRING}|{POSSIBLE_ID.pattern})(?:[,;，；、]\s?|\sand\s))*$")
 _MAX_BEFORE_QUOTED = 400
 _FILLER = "\ue000"  # replaces a character of an unusual id
 _NUMBERS = re.compile(r"\d+:\d+")  # a time or a verse, or an id of a document whose id is a number
@@ -65,7 +63,7 @@ class Claim:
 
 @dataclass(frozen=True)
 class _MaskedAnswer:
-    """An answer in which each unusual id is replaced by one that is as long and that `_ID` matches."""
+    """An answer in which each unusual id is replaced by one that is as long and that `POSSIBLE_ID` matches."""
 
     text: str
     replaced: Mapping[int, str]  # the unusual ids, by their start in the text
@@ -103,7 +101,7 @@ def _mask_unusual_ids(answer: str, seen: Collection[str]) -> _MaskedAnswer:
     for chunk_id in seen:
         if not is_usual(chunk_id):
             forms[quote_id(chunk_id)] = chunk_id
-        if not _ID.fullmatch(chunk_id) and _NUMBERED.search(chunk_id):
+        if not POSSIBLE_ID.fullmatch(chunk_id) and _NUMBERED.search(chunk_id):
             forms[chunk_id] = chunk_id
     if not forms:
         return _MaskedAnswer(answer, {})
@@ -113,9 +111,12 @@ def _mask_unusual_ids(answer: str, seen: Collection[str]) -> _MaskedAnswer:
         start = match.start()
         chunk_id = forms[match[0]]
         before = answer[max(0, start - _MAX_BEFORE_QUOTED) : start]
-        # A text may have the like of a ready-made id, such as "12", in quotes and brackets.
-        if not _NUMBERED.search(chunk_id) and not _BEFORE_QUOTED.search(before):
-            return match[0]
+        # A text may have the like of "12", the id of a ready-made chunk, or of "11:59:1" in quotes and brackets.
+        if not is_plain(chunk_id):
+            if match[0] == chunk_id:
+                return _FILLER * len(chunk_id)
+            if not _BEFORE_QUOTED.search(before):
+                return match[0]
         replaced[start] = chunk_id
         number = ":0"
         return _FILLER * (len(match[0]) - len(number)) + number
@@ -140,12 +141,14 @@ def _find_names(
     start, end = brackets.span(brackets.lastindex or 0)
     for part in _PART.finditer(masked.text, start, end):
         name = part[0].strip()
-        if _NUMBERED.search(name) and known.has_chunk(name):  # a name with spaces, whole
+        if " " in name and is_plain(name) and known.has_chunk(name):  # whole
             first = masked.text.index(name, part.start())
             yield CitedName(name, _make_span(brackets, first, first + len(name)))
             continue
-        for match in _ID.finditer(masked.text, *part.span()):
-            if match[0] == name or not _NUMBERS.fullmatch(match[0]):
+        for match in POSSIBLE_ID.finditer(masked.text, *part.span()):
+            is_unusual = match.start() in masked.replaced
+            is_alone = match[0] == name and not _are_round(brackets)
+            if is_unusual or (is_plain(match[0]) and (is_alone or not _NUMBERS.fullmatch(match[0]))):
                 chunk_id = masked.replaced.get(match.start(), match[0])
                 yield CitedName(chunk_id, _make_span(brackets, *match.span()))
 

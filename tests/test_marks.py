@@ -290,6 +290,7 @@ QUOTED = [
     '["trusted.md:0"] [a.md:1, trusted.md:0] (see trusted.md:0)',
     "[)trusted.md:0] [(x) ) trusted.md:0] 【]trusted.md:0】 (]trusted.md:0)",
     f"({'x' * 2_100}[)trusted.md:0]",
+    "[see\ntrusted.md:0 too] [see [1] trusted.md:0 too] {[trusted.md:0-1]}",
     "[\u200dtrusted.md:\u200d0] [\ufe0ftrusted.md:0\ufe0f]",
 ]
 
@@ -414,13 +415,26 @@ def test_no_text_has_a_mark(text, name):
     assert without_marks(without_marks(text)) == without_marks(text)
 
 
+@pytest.mark.parametrize("name", ["Chapter 4", "11:59", "a:1", "2024-05-01T12", "https://a.example", "f(x)"])
+def test_the_id_of_a_chunk_that_looks_like_another_text_is_cited_in_quotes_alone(make_index, name):
+    index = make_index([{"id": name, "text": "The lamp is lit."}])
+    seen = [f"{name}:0"]
+    assert mark(seen[0]) == f'["{name}:0"]'
+    assert cited(f'It is lit ["{name}:0"].', index, seen) == seen
+    for shown in map(without_marks, [f"[{name}:0]", f'["{name}:0"]', f'("{name}:0")', f"({name}:0) 【{name}:0】"]):
+        assert cited(f"It is lit {shown}.", index, seen) == []
+
+
 @pytest.mark.parametrize(
     ("text", "shown"),
     [
         ("the plates [3] and [Fig. 4], as in [the notes](a.md), at 10:30", None),
         ("rows[a:10] = cells[1:2]", "rows[a: 10] = cells[1: 2]"),  # means the same in programs
         ("[tool.ruff]\nline-length = 120", " [tool.ruff]\nline-length = 120"),
-        ('x = ["a", {"b":1}]', 'x = [ "a", {"b": 1}]'),
+        ('x = ["a", {"b":1}]', 'x = [ "a", {"b":1}]'),
+        ("net.listen('::1', '2001:db8::2:30') for (00:1b:44:11:3a:7)", None),
+        ("(2023-02-04 11:59:01), [2023-02-04T11:59], (10:30), [John 3:16] and a ratio (16:9)", None),
+        ("(http://localhost:8080/a), version [1:2.10.2], (ISO/IEC 26300:2), {uptime:0}", None),
     ],
 )
 def test_other_brackets_stay_almost_as_they_are(text, shown):

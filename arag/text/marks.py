@@ -4,7 +4,8 @@ Every result starts with a line that starts with a mark: the chunk's id in squar
 a JSON string: `["a [b].md:0"]`. All text up to the next such line is from that chunk.
 
 No document can write a mark. `without_marks` puts a space where its text could pass for one, so that a mark in what an
-answer quotes from a document is not a citation, either: `[a.md: 0]`.
+answer quotes from a document is not a citation, either: `[a.md: 0]`. Times, addresses and JSON stay as they are: a chunk
+whose id looks like one has its mark in quotes, `["11:59:1"]`.
 """
 
 from __future__ import annotations
@@ -16,18 +17,29 @@ from collections.abc import Iterable, Iterator
 
 from arag.text.visible import OBEYED
 
-_PAIRS = ("[]", "［］", "【】", "〔〕", "⟦⟧", "〚〛", "❲❳", "⦋⦌", "{}", "｛｝", "(（)）")
+_PAIRS = ("[]", "［］", "【】", "〔〕", "⟦⟧", "〚〛", "❲❳", "⦋⦌", "(（)）")
+_SEPARATORS = ",;，；、"
+# A word in front of a colon and a number. A number of a chunk has no zero in front, and ends there.
+_WORD = rf"[^\s\[\]［］【】〔〕⟦⟧〚〛❲❳⦋⦌()（）{_SEPARATORS}`*\"'“”]+"
+_WORD_AND_NUMBER = rf"({_WORD}):(?:0|[1-9]\d*)(?![\dA-Za-z_/]|[.:]\d)"
+POSSIBLE_ID = re.compile(_WORD_AND_NUMBER)
+# Behind it is a closing bracket, also where brackets are nested.
+_LAST_ID = re.compile(rf"{_WORD_AND_NUMBER}(?=\s*[\"'”’]?\s*[\])）］】〕⟧〛❳⦌])")
+# Words that name no document: without a letter, an address of IPv6 or of hardware, a moment, a host.
+_NO_NAME = re.compile(r"[\W\d_]+|[\da-f]*(?::[\da-f]*)+|[\d-]+t[\d:.+-]+|\w+://[^/]+", re.IGNORECASE)
 _COLON = re.compile(r":(?=\d)")
-# A colon before the number that ends an id, in front of a closing bracket, also where brackets are nested.
-_LAST_COLON = re.compile(r":(?=\d+\s*[\"'”’]?\s*[\])}）】］〕⟧〛❳⦌｝])")
+_NUMBERS = re.compile(r"\d+:\d+")  # the id of a chunk whose document's id is a number
+# Alone in square brackets, or in a list there. In round ones, it is a time, a verse or a ratio.
+_NUMBERS_ALONE = re.compile(
+    rf"(?<=[\[［【〔⟦〚❲⦋{_SEPARATORS}])(\s*\d+):(?=(?:0|[1-9]\d*)\s*[\]］】〕⟧〛❳⦌{_SEPARATORS}])"
+)
 _MAX_INSIDE = 2_000  # characters between brackets
 
 
 def _between(pair: str) -> re.Pattern[str]:
-    """Return the pattern of brackets of one kind on one line, with none of that kind in them."""
-    half = len(pair) // 2
-    opening, closing, both = (re.escape(some) for some in (pair[:half], pair[half:], pair))
-    return re.compile(rf"[{opening}][^{both}\n]{{1,{_MAX_INSIDE}}}[{closing}]")
+    """Return the pattern of text in brackets of one kind, also behind brackets in them. An answer may join lines."""
+    both, closing = re.escape(pair), re.escape(pair[len(pair) // 2 :])
+    return re.compile(rf"[{both}][^{both}]{{1,{_MAX_INSIDE}}}(?=[{closing}])")
 
 
 _BRACKETS = [_between(pair) for pair in _PAIRS]
@@ -44,7 +56,6 @@ _LOOSE_JOINERS = re.compile(
 )
 _JSON_STRING = r'"(?:[^"\\\n]|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*"'
 _MARK = re.compile(rf"^\[(?:({_JSON_STRING})|([^\[\]\n]*))\]", re.MULTILINE)
-_USUAL = re.compile(r"\S(?:.*\S)?:\d+")
 
 
 def mark(chunk_id: str) -> str:
@@ -53,12 +64,26 @@ def mark(chunk_id: str) -> str:
 
 
 def is_usual(chunk_id: str) -> bool:
-    """Return whether an id needs no quotes: it ends in its number, and has no bracket, quote or invisible character."""
-    if not chunk_id.isprintable() or not _USUAL.fullmatch(chunk_id):
+    """Return whether an id needs no quotes: its document has a name, and it has no bracket, quote or control."""
+    if not chunk_id.isprintable() or chunk_id != chunk_id.strip() or not is_plain(chunk_id):
         return False
     if _INVISIBLE.search(chunk_id) or _JOINER.search(chunk_id):
         return False
     return not any(c in '"\\' or (unicodedata.category(c) in {"Ps", "Pe"} and c not in "()") for c in chunk_id)
+
+
+def is_plain(chunk_id: str) -> bool:
+    """Return whether an id ends in a number behind a word that may name a document: no text has it in brackets."""
+    if _NUMBERS.fullmatch(chunk_id):
+        return True
+    name, _, number = chunk_id.rpartition(":")
+    word = re.search(rf"{_WORD}$", name)
+    ending = f"{word[0]}:{number}" if word else ""
+    return POSSIBLE_ID.fullmatch(ending) is not None and _may_be_name(word[0])
+
+
+def _may_be_name(word: str) -> bool:
+    return _NO_NAME.fullmatch(word) is None
 
 
 def quote_id(chunk_id: str) -> str:
@@ -84,22 +109,29 @@ def with_mark(chunk_id: str, text: str) -> str:
 def without_marks(text: str) -> str:
     """Return a text in which nothing can pass for a mark.
 
-    A space goes before a square bracket that starts a line, into `["`, and behind a colon before a digit in brackets.
-    Characters that cannot be seen are left out, and all line breaks are newlines.
+    A space goes before a square bracket that starts a line, into `["`, and behind a colon in brackets that is between a
+    name and a number. Characters that cannot be seen are left out, and all line breaks are newlines.
     """
     text = _INVISIBLE.sub("", OBEYED.sub("", _LINE_BREAK.sub("\n", text)))
     text = _LOOSE_JOINERS.sub("", text)
-    if ":" in text:
-        text = _LAST_COLON.sub(": ", text)
+    if _COLON.search(text):
+        text = _LAST_ID.sub(_space_colons, text)
         for brackets in _BRACKETS:
-            text = brackets.sub(_space_colons, text)
+            text = brackets.sub(_space_ids, text)
+        text = _NUMBERS_ALONE.sub(r"\1: ", text)
     text = text.replace('["', '[ "')
     text = text.replace("\n[", "\n [")
     return f" {text}" if text.startswith("[") else text
 
 
-def _space_colons(brackets: re.Match[str]) -> str:
-    return _COLON.sub(": ", brackets[0])
+def _space_ids(brackets: re.Match[str]) -> str:
+    return POSSIBLE_ID.sub(_space_colons, brackets[0])
+
+
+def _space_colons(possible_id: re.Match[str]) -> str:
+    if not _may_be_name(possible_id[1]):
+        return possible_id[0]
+    return _COLON.sub(": ", possible_id[0])
 
 
 def read_results(text: str) -> Iterator[tuple[str, str]]:

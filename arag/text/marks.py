@@ -4,8 +4,8 @@ Every result starts with a line that starts with a mark: the chunk's id in squar
 a JSON string: `["a [b].md:0"]`. All text up to the next such line is from that chunk.
 
 No document can write a mark. `without_marks` puts a space where its text could pass for one, so that a mark in what an
-answer quotes from a document is not a citation, either: `[a.md: 0]`. Times, addresses and JSON stay as they are: a chunk
-whose id looks like one has its mark in quotes, `["11:59:1"]`.
+answer quotes from a document is not a citation, either: `[a.md: 0]`. Times, addresses and JSON stay as they are: an id
+that looks like one has its mark in quotes, `["11:59:1"]`.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ _SEPARATORS = ",;，；、"
 # A word in front of a colon and a number. A number of a chunk has no zero in front, and ends there.
 _WORD = rf"[^\s\[\]［］【】〔〕⟦⟧〚〛❲❳⦋⦌()（）{_SEPARATORS}`*\"'“”]+"
 _WORD_AND_NUMBER = rf"({_WORD}):(?:0|[1-9]\d*)(?![\dA-Za-z_/]|[.:]\d)"
+_LAST_WORD = re.compile(rf"{_WORD}$")
 POSSIBLE_ID = re.compile(_WORD_AND_NUMBER)
 # Behind it is a closing bracket, also where brackets are nested.
 _LAST_ID = re.compile(rf"{_WORD_AND_NUMBER}(?=\s*[\"'”’]?\s*[\])）］】〕⟧〛❳⦌])")
@@ -76,10 +77,9 @@ def is_plain(chunk_id: str) -> bool:
     """Return whether an id ends in a number behind a word that may name a document: no text has it in brackets."""
     if _NUMBERS.fullmatch(chunk_id):
         return True
-    name, _, number = chunk_id.rpartition(":")
-    word = re.search(rf"{_WORD}$", name)
-    ending = f"{word[0]}:{number}" if word else ""
-    return POSSIBLE_ID.fullmatch(ending) is not None and _may_be_name(word[0])
+    ending = _LAST_WORD.search(chunk_id)
+    possible_id = POSSIBLE_ID.fullmatch(ending[0]) if ending else None
+    return possible_id is not None and _may_be_name(possible_id[1])
 
 
 def _may_be_name(word: str) -> bool:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Sequence
-from itertools import pairwise
+from collections.abc import Collection, Iterable, Sequence
+from itertools import chain, pairwise
 
 from arag.retrieval.search.suggestions import FUNCTION_WORDS
 from arag.retrieval.storage.contract import View
-from arag.text.normalise import bare_title, name_words
+from arag.text.normalise import bare_title, name_words, searchable
 from arag.text.scripts import OTHER_LETTER, is_east_asian
 from arag.text.words import list_words, stem
 
@@ -31,13 +31,15 @@ _ARTICLES = frozenset(
 
 
 def find_named(name: str, view: View, *, but: Collection[str] = ()) -> list[int]:
-    """Find documents that have all words of a name in their title or file name, except some documents.
+    """Find documents that have the words of a name, in this order, in their file name and title, except some documents.
+
+    The pieces of a word such as `1.2.3` are side by side there.
 
     Returns:
         The row ids of their first chunks.
     """
-    wanted = [word for word in name_words(name) if word not in FUNCTION_WORDS]
-    wanted = wanted[:MAX_NAME_WORDS]
+    parts = [name_words(part) for part in searchable(name).split() if part not in FUNCTION_WORDS]
+    wanted = list(chain(*parts))[:MAX_NAME_WORDS]
     least = MIN_NAME_CHARACTERS
     if is_east_asian(name):
         least = 1
@@ -48,8 +50,7 @@ def find_named(name: str, view: View, *, but: Collection[str] = ()) -> list[int]
     for document_id, entry in view.entries(candidates).items():
         if document_id in but:
             continue
-        words_of_name = name_words(f"{document_id} {entry.title}")
-        if _has_words(words_of_name, wanted):
+        if _has_in_order(name_words(f"{document_id} {entry.title}"), parts):
             first_chunks.append(f"{document_id}:0")
     row_ids = view.row_ids(first_chunks[:_MAX_NAMED])
     return list(row_ids.values())
@@ -141,6 +142,22 @@ def _count_telling(roots: Sequence[str]) -> int:
     return sum(root not in _ARTICLES for root in roots)
 
 
-def _has_words(name: Collection[str], wanted: Collection[str]) -> bool:
-    # In scripts without spaces, words may be inside longer ones: the view has checked that they occur.
-    return all(word in name or is_east_asian(word) for word in wanted)
+def _has_in_order(name: Sequence[str], parts: Iterable[Sequence[str]]) -> bool:
+    rest = name
+    for pieces in parts:
+        # In scripts without spaces, words may be inside longer ones: the view has checked that they occur.
+        if any(map(is_east_asian, pieces)):
+            continue
+        end = _find_end(pieces, rest)
+        if end < 0:
+            return False
+        rest = rest[end:]
+    return True
+
+
+def _find_end(pieces: Sequence[str], name: Sequence[str]) -> int:
+    """Return the place behind words that are side by side in a name, or -1."""
+    for end in range(len(pieces), len(name) + 1):
+        if name[end - len(pieces) : end] == pieces:
+            return end
+    return -1

@@ -35,6 +35,8 @@ def closest(results):
         ({"a": "It cost 1,234.50 kr.", "b": "Room 1234, 50 beds; 1,234.51 kr."}, "1234.5", ("1,234.50", 1)),
         ({"a": "Er kostet 1.234,50 Euro."}, "1234.5", ("1.234,50", 1)),
         ({"a": "It weighs 1234.5 kg."}, "1,234.50", ("1234.5", 1)),
+        ({"a": "It cost 1,234,567 crowns."}, "1.234.567", ("1,234,567", 1)),
+        ({"a": "It was on 31/12/2024."}, "31.12.2024", ("31/12/2024", 1)),
         ({"a": "The sum is 0.50 kr."}, "0,5", ("0.50", 1)),
     ],
 )
@@ -42,6 +44,12 @@ def test_another_spelling_of_the_same_letters_is_meant(make_index, texts, keywor
     (report,) = make_index(texts).keyword_search([keyword]).keywords
     assert (report.chunks, [(t.text, t.chunks) for t in report.closest]) == (0, [term])
     assert report.closest[0].respelled
+
+
+@pytest.mark.parametrize("version", ["1.6.2", "3.6.0", "10.0.19"])
+def test_the_number_of_a_version_is_only_itself(make_index, version):
+    index = make_index({"a": "Figure 16.2 shows 360 degrees in 3.60 parts.", "b": "1/6/2, 10019 and 100.19."})
+    assert closest(index.keyword_search([version])) == {version: []}
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,8 @@ _MAX_CHOICES = 8  # of spellings for all words of a keyword
 _CHUNKS_LOOKED_AT = 50  # to find what is between the words of a keyword
 _JOINTS = (" ", "-", " - ", ",", ".")
 _NUMBER_END = r"(?!\d)(?![\W_]\d{3}(?!\d))"  # so that 5,000 is not found in 5,000,000
+_SEVERAL_POINTS = re.compile(r"\d+(?:\.\d+){2,}")
+_GROUPED_OR_DATE = re.compile(r"\d{1,3}(?:\.\d{3})+|\d{1,2}\.\d{1,2}\.(?:19|20)\d\d")
 _YEAR = re.compile(r"(?:19|20)\d\d")
 _THOUSANDS = re.compile(r"\d{1,3}(?=(?:\d{3})*$)")
 _GAP = r"[\W_]{1,3}"
@@ -23,6 +25,11 @@ _NUMBER = re.compile(r"(?P<whole>\d{1,3}(?:[,.'’ ]\d{3})+|\d+)(?:[.,](?P<decim
 _SEPARATORS = (("", "."), ("", ","), (",", "."), (".", ","), (" ", ","), (" ", "."), ("'", "."), ("’", "."))
 
 Choice = tuple[str, ...]  # words, each in one of its spellings
+
+
+def is_version(keyword: str) -> bool:
+    """Return whether a keyword is the number of a version or a section, `1.6.2`, rather than `1.234.567` or a date."""
+    return _SEVERAL_POINTS.fullmatch(keyword) is not None and _GROUPED_OR_DATE.fullmatch(keyword) is None
 
 
 def spell(words: Collection[str], view: View) -> dict[str, list[str]]:

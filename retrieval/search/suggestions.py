@@ -14,6 +14,7 @@ from arag.retrieval.search.spellings import (
     MIN_SPLIT_CHARACTERS,
     Choice,
     choose,
+    is_version,
     join,
     respell,
     respell_number,
@@ -58,6 +59,8 @@ def find_closest(keyword: str, chunks: int, view: View) -> tuple[Term, ...]:
     parts = words(keyword)
     if not parts:
         return ()
+    if is_version(keyword):
+        return ()  # it has no other spelling, and its pieces mean nothing
     is_term = len(parts) <= _MAX_WORDS and len(keyword) <= MAX_KEYWORD_CHARACTERS
     parts = parts[:_MAX_WORDS]
     if is_term:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from pypdf.generic import ArrayObject, DictionaryObject, NameObject, NumberObject
+import reportlab
+from pypdf.generic import ArrayObject, DecodedStreamObject, DictionaryObject, NameObject, NumberObject
 
 from arag.ingest.formats.pdf.glyphs import Box
 from arag.ingest.formats.pdf.raised import set_raised_apart
@@ -66,6 +68,63 @@ def test_a_glyph_that_cannot_be_known_is_reported(read):
     content = read("a.pdf", with_unnamed_glyphs(["bullet"], written(33, " The mill is closed.")))
     assert "The mill is closed." in content.text
     assert content.left_out == ("characters without a name in the file, on 1 of 1 page",)
+
+
+@pytest.mark.parametrize(
+    ("names", "parts", "text"),
+    [
+        ({27: "f_i", 29: "f_f"}, ("The ", 27, "rst di", 29, "erence"), "The first difference"),
+        ({28: "f_t", 31: "f_f_l"}, ("so", 28, "ware and a shu", 31, "e"), "software and a shuffle"),
+        ({85: "f_f"}, ("UK, O", 85, "enbarung"), "UK, Offenbarung"),
+    ],
+)
+def test_joined_letters_by_the_names_that_the_font_gives_them(read, names, parts, text):
+    def work(writer):
+        page = writer.pages[0]
+        usual = DictionaryObject(
+            {
+                NameObject("/Type"): NameObject("/Font"),
+                NameObject("/Subtype"): NameObject("/Type1"),
+                NameObject("/BaseFont"): NameObject("/Helvetica"),
+            }
+        )
+        fonts = {
+            NameObject("/F1"): writer._add_object(usual),
+            NameObject("/F9"): writer._add_object(embedded_font(writer, names)),
+        }
+        page[NameObject("/Resources")] = DictionaryObject({NameObject("/Font"): DictionaryObject(fonts)})
+        page[NameObject("/Contents")] = stream(writer, written(*parts))
+
+    pages = Pages()
+    pages.text(72, 700, "x")
+    content = read("a.pdf", change(pages.finish(), work))
+    assert (content.text, content.left_out) == (text, ())
+
+
+def embedded_font(writer, names):
+    """Return a font that is in the file, with the names of its glyphs by their codes."""
+    program = DecodedStreamObject()
+    program.set_data((Path(reportlab.__file__).parent / "fonts" / "DarkGardenMK.pfb").read_bytes())
+    descriptor = {
+        NameObject("/Type"): NameObject("/FontDescriptor"),
+        NameObject("/FontName"): NameObject("/DarkGarden"),
+        NameObject("/Flags"): NumberObject(4),
+        NameObject("/FontFile"): writer._add_object(program),
+    }
+    first = min(names)
+    codes = range(first, max(names) + 1)
+    differences = [NumberObject(first), *(NameObject(f"/{names.get(code, 'space')}") for code in codes)]
+    return DictionaryObject(
+        {
+            NameObject("/Type"): NameObject("/Font"),
+            NameObject("/Subtype"): NameObject("/Type1"),
+            NameObject("/BaseFont"): NameObject("/DarkGarden"),
+            NameObject("/FontDescriptor"): writer._add_object(DictionaryObject(descriptor)),
+            NameObject("/Encoding"): DictionaryObject({NameObject("/Differences"): ArrayObject(differences)}),
+            NameObject("/FirstChar"): NumberObject(first),
+            NameObject("/Widths"): ArrayObject([NumberObject(500) for _ in codes]),
+        }
+    )
 
 
 # --- accents ---

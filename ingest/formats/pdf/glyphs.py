@@ -19,6 +19,7 @@ RIGHT_TO_LEFT = re.compile("[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc]")  # lette
 _LETTER = re.compile(r"[^\W\d_]")
 _MIN_TURN = 0.1  # radians: scanned pages and slanted type are turned by less
 _QUARTER = math.tau / 4
+_MAX_FONT_NAME = 100  # bytes
 _SAMPLE = 15  # letters of a page, which say how its text is turned
 _MOSTLY = 0.8  # of them
 
@@ -46,6 +47,8 @@ _NOWHERE = Box(0, 0, 0, 0)  # in place of numbers that a damaged file makes infi
 # A page has thousands of characters: the function is looked up once, and fills one rectangle again and again.
 _get_box = raw.FPDFText_GetLooseCharBox
 _rectangle = raw.FS_RECTF()
+_font_name = ctypes.create_string_buffer(_MAX_FONT_NAME)
+_flags = ctypes.c_int()
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,6 +131,12 @@ class PageText:
         raw.FPDFText_GetMatrix(self.page, self.indexes[place], matrix)
         size: float = raw.FPDFText_GetFontSize(self.page, self.indexes[place]) * abs(matrix.a)
         return size
+
+    def font_name(self, place: int) -> str:
+        """Return the name of a character's font."""
+        raw.FPDFText_GetFontInfo(self.page, self.indexes[place], _font_name, _MAX_FONT_NAME, _flags)
+        _, _, name = _font_name.value.decode("latin-1").rpartition("+")
+        return name
 
     def glyph_width(self, place: int, glyph: str, size: float) -> float:
         """Return how wide a glyph is in the font of the character at a place, or 0 if the font has none."""

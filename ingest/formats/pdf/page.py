@@ -15,6 +15,7 @@ from arag.ingest.formats.pdf.columns import separate_columns
 from arag.ingest.formats.pdf.fields import Field, insert_fields
 from arag.ingest.formats.pdf.fonts import Fonts
 from arag.ingest.formats.pdf.glyphs import read_text
+from arag.ingest.formats.pdf.joined import JoinedLetters
 from arag.ingest.formats.pdf.pieces import Piece
 from arag.ingest.formats.pdf.rows import find_rows
 from arag.ingest.formats.pdf.ruled import find_ruled_tables
@@ -33,16 +34,17 @@ class _TextLine(NamedTuple):
     is_entry: bool = False  # of contents
 
 
-def page_lines(page: pypdfium2.PdfTextPage, fields: Sequence[Field] = ()) -> list[Line]:
+def page_lines(page: pypdfium2.PdfTextPage, joined: JoinedLetters, fields: Sequence[Field] = ()) -> list[Line]:
     """Return the lines of a page as PDFium orders them, column by column, with the cells of tables set apart.
 
     Args:
         page: The page.
+        joined: The glyphs of the document that join letters.
         fields: The values of its form.
     """
     may_turn = not fields  # whose places are as on the page
     text = read_text(page, may_turn=may_turn)
-    words = map(join_spaced_letters, read_lines(page.page, text))
+    words = map(join_spaced_letters, read_lines(page.page, text, joined))
     lines = list(separate_columns(insert_fields(list(words), fields)))
     fonts = Fonts(page.raw)
     tables, below = find_ruled_tables(lines, find_grids(page.page, text), fonts)

@@ -18,6 +18,7 @@ from arag.ingest.formats.pdf.bold import mark_bold_titles
 from arag.ingest.formats.pdf.fields import read_additions
 from arag.ingest.formats.pdf.files import read_files
 from arag.ingest.formats.pdf.glyphs import UNKNOWN
+from arag.ingest.formats.pdf.joined import JoinedLetters, read_joined_letters
 from arag.ingest.formats.pdf.outline import read_outline
 from arag.ingest.formats.pdf.page import page_lines
 from arag.ingest.formats.pdf.running import without_running_lines
@@ -69,7 +70,8 @@ def read_pdf(path: Path, ocr_texts: str = "") -> Content:
     document = _open(path)
     damage: list[str] = []
     files: list[raw.FPDF_ATTACHMENT] = []
-    pages = _read_pages(document, damage, files)
+    joined = read_joined_letters(document, path.read_bytes())
+    pages = _read_pages(document, joined, damage, files)
     attached = read_files(document, files)
     by_ocr = parse_ocr_texts(ocr_texts)
     bodies = _bodies(document, pages)
@@ -117,6 +119,7 @@ def _open(path: Path) -> pypdfium2.PdfDocument:
 
 def _read_pages(
     document: pypdfium2.PdfDocument,
+    joined: JoinedLetters,
     damage: list[str],
     files: list[raw.FPDF_ATTACHMENT],
 ) -> list[_Page]:
@@ -129,7 +132,7 @@ def _read_pages(
         try:
             page = document[index]
             additions = read_additions(document, page)
-            lines = page_lines(page.get_textpage(), additions.fields)
+            lines = page_lines(page.get_textpage(), joined, additions.fields)
         except pypdfium2.PdfiumError as error:
             pages.append(_Page(lines=[]))
             damage.append(f"page {index + 1}: {error}")

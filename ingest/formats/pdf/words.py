@@ -11,6 +11,7 @@ import pypdfium2
 from arag.ingest.formats.joining import HYPHEN
 from arag.ingest.formats.pdf.characters import mend_characters
 from arag.ingest.formats.pdf.glyphs import Box, PageText
+from arag.ingest.formats.pdf.joined import NONE_JOINED, JoinedLetters
 from arag.ingest.formats.pdf.raised import set_raised_apart
 from arag.ingest.formats.pdf.right_to_left import order_letters
 
@@ -63,15 +64,20 @@ class _Span(NamedTuple):
     tail: Box
 
 
-def read_lines(page: pypdfium2.PdfPage, text: PageText) -> list[list[Word]]:
+def read_lines(
+    page: pypdfium2.PdfPage,
+    text: PageText,
+    joined: JoinedLetters = NONE_JOINED,
+) -> list[list[Word]]:
     """Return the words of each line of a page. A hyphen that may divide a word at the end of a line is `HYPHEN`.
 
     Args:
         page: The page.
         text: Its text, with the places of characters turned so that lines run from left to right.
+        joined: The glyphs of the document that join letters.
     """
     cropped = text.cropped_box(page)
-    mended = {**mend_characters(text), **order_letters(text)}
+    mended = {**mend_characters(text), **joined.find(text), **order_letters(text)}
     lines: list[list[Word]] = []
     line: list[Word] = []
     printed: set[tuple[str, int, int]] = set()

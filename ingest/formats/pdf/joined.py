@@ -1,0 +1,110 @@
+"""Letters that are one glyph of a PDF, by the name that its font gives to the glyph, such as `f_f_i`.
+
+PDFium knows the names of single characters. For other names it gives the character that has the glyph's code.
+"""
+
+from __future__ import annotations
+
+import io
+import math
+import re
+import zlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import pypdfium2
+from pypdfium2 import raw
+
+from arag.ingest.formats.pdf.glyphs import UNKNOWN, PageText
+
+_JOINED = re.compile(rb"/([A-Za-z](?:_[A-Za-z])+)\b")
+_NAMES_JOINED = re.compile(rb"/Differences\s*\[[^\]]*" + _JOINED.pattern)
+_OBJECT_STREAM = re.compile(rb"/ObjStm\b.{0,500}?\bstream\r?\n", re.DOTALL)
+_OBJECT = re.compile(rb"\b(\d+) 0 obj\s*(.*?)\s*endobj", re.DOTALL)
+_BASE_FONT = re.compile(rb"/BaseFont\s*/(?:[A-Z]{6}\+)?([^\s/<>\[\]()]+)")  # a random prefix marks a part of a font
+_ENCODING = re.compile(rb"/Encoding\s*(?:(\d+) 0 R|<<(.*?)>>)", re.DOTALL)
+_DIFFERENCES = re.compile(rb"/Differences\s*\[(.*?)\]", re.DOTALL)
+_CODE_OR_NAME = re.compile(rb"\d+|/[^\s/]+")
+_SAME_WIDTH = 0.02  # of the width: two glyphs of one font that differ by less are the same
+_Key = tuple[str, str]  # the name of a font, and a character
+
+
+@dataclass(frozen=True)
+class JoinedLetters:
+    """The glyphs of a document that join letters.
+
+    Attributes:
+        letters: Their letters, by the name of the font and the character that PDFium gives for the glyph. They are
+            `UNKNOWN` if fonts of one name differ.
+    """
+
+    letters: Mapping[_Key, str]
+
+    def find(self, page: PageText) -> dict[int, str]:
+        """Return the letters of a page that are joined in one glyph, by their places."""
+        characters = {character for _, character in self.letters}
+        found: dict[int, str] = {}
+        for place, character in enumerate(page.text):
+            if character not in characters:
+                continue
+            letters = self.letters.get((page.font_name(place), character))
+            if letters and not _is_named(page, place):
+                found[place] = letters
+        return found
+
+
+NONE_JOINED = JoinedLetters({})
+
+
+def _is_named(page: PageText, place: int) -> bool:
+    """Return whether a font names a character as such: another font of the same name may use its code otherwise."""
+    size = page.font_size(place)
+    own_width = page.glyph_width(place, page.text[place], size)
+    return math.isclose(own_width, page.box(place).width, rel_tol=_SAME_WIDTH)
+
+
+def read_joined_letters(document: pypdfium2.PdfDocument, file: bytes) -> JoinedLetters:
+    """Return the glyphs of a document that join letters. Few documents have any, and only these are searched."""
+    if not any(map(_NAMES_JOINED.search, _readable_parts(file))):
+        return NONE_JOINED
+    saved = io.BytesIO()
+    document.save(saved, flags=raw.FPDF_NO_INCREMENTAL | raw.FPDF_REMOVE_SECURITY)  # without compressed objects
+    objects = dict(_OBJECT.findall(saved.getvalue()))
+    found: dict[_Key, str] = {}
+    for font in objects.values():
+        for key, letters in _letters_of(font, objects):
+            is_same = found.setdefault(key, letters) == letters
+            found[key] = letters if is_same else UNKNOWN
+    return JoinedLetters(found)
+
+
+def _readable_parts(file: bytes) -> Iterator[bytes]:
+    """Yield a file, and its compressed objects."""
+    yield file
+    for match in _OBJECT_STREAM.finditer(file):
+        try:
+            yield zlib.decompressobj().decompress(memoryview(file)[match.end() :])
+        except zlib.error:
+            continue
+
+
+def _letters_of(font: bytes, objects: Mapping[bytes, bytes]) -> Iterator[tuple[_Key, str]]:
+    """Yield the letters that glyphs of an object join, if it is a font, with its name and the character of the code."""
+    names = _BASE_FONT.findall(font)
+    encoding = _ENCODING.search(font)
+    if len(names) != 1 or not encoding:  # a page may have several fonts in itself
+        return
+    reference, value = encoding.groups()
+    differences = _DIFFERENCES.search(value or objects.get(reference, b""))
+    if not differences:
+        return
+    name = names[0].decode("latin-1")
+    code = 0
+    for token in _CODE_OR_NAME.findall(differences[1]):
+        if token.isdigit():
+            code = int(token)
+            continue
+        joined = _JOINED.match(token)
+        if joined:
+            yield (name, chr(code)), joined[1].decode().replace("_", "")
+        code += 1

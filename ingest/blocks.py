@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from arag.ingest.boundaries import LEADERS, LIST_ITEM, PAGE
 from arag.ingest.outline import FENCE_LINE, HEADING_LINE, underlined_level
-from arag.text.normalise import CELL_BOUNDARY
+from arag.ingest.plain_tables import find_rows, is_barred
 
 _RULE = re.compile(r"[\s=\-*_~#|:+]{3,}$")
 _ENTRY_END = re.compile(rf"{LEADERS}\s*{PAGE}$")  # of contents or an index
@@ -39,10 +39,16 @@ class _Line(NamedTuple):
     level: int  # of a heading in Markdown: 1 to 6; 0 for other lines
 
 
-def split_blocks(text: str, title: str) -> Iterator[Block]:
-    """Yield the blocks of a text; only white space lies between them."""
+def split_blocks(text: str, title: str, *, is_plain: bool = False) -> Iterator[Block]:
+    """Yield the blocks of a text; only white space lies between them.
+
+    Args:
+        text: The text.
+        title: The document's title.
+        is_plain: Whether a line with bars may be code.
+    """
     paragraph: Block | None = None
-    for line in _lines(text, title):
+    for line in _lines(text, title, is_plain=is_plain):
         if paragraph and line.ends_paragraph:
             yield paragraph
             paragraph = None
@@ -66,22 +72,25 @@ def split_blocks(text: str, title: str) -> Iterator[Block]:
         yield paragraph
 
 
-def _lines(text: str, title: str) -> Iterator[_Line]:
+def _lines(text: str, title: str, *, is_plain: bool) -> Iterator[_Line]:
+    lines = text.splitlines(keepends=True)
+    rows = find_rows(text) if is_plain else None
     next_start = 0
     is_fenced = False
     is_at_top = True
     is_after_blank = True
-    for line, following in pairwise([*text.splitlines(keepends=True), ""]):
+    for line, following in pairwise([*lines, ""]):
         start = next_start
         next_start += len(line)
         stripped = line.strip()
         is_blank = not stripped
-        is_row = CELL_BOUNDARY in line or stripped.startswith("|")
+        has_bars = is_barred(line)
+        is_row = has_bars and (rows is None or start in rows)
         is_title = is_at_top and stripped == title
         is_fence = FENCE_LINE.match(line) is not None
         is_rule = _RULE.match(line) is not None
         is_item = LIST_ITEM.match(line) is not None
-        heading = HEADING_LINE.match(line)
+        heading = None if has_bars else HEADING_LINE.match(line)
         level = 0
         may_be_underlined = is_after_blank and not is_rule
         if may_be_underlined and not is_fenced:
@@ -99,8 +108,7 @@ def _lines(text: str, title: str) -> Iterator[_Line]:
         ends_paragraph = any([is_blank, is_alone, is_item, is_fenced])
         if is_fence:
             is_fenced = not is_fenced
-        is_in_other = is_row or is_fenced
-        if heading and not is_in_other:
+        if heading and not is_fenced:
             level = len(heading[1])
         yield _Line(
             start=start + len(line) - len(line.lstrip()),

@@ -31,6 +31,7 @@ class Document:
         ocr_pages: The numbers of the pages whose text was read by OCR.
         marks_headings: Whether all headings are marked as in Markdown, so that no plain line is taken for one.
         headings_apart: Whether no plain line inside a paragraph is taken for a heading.
+        is_plain: Whether it is written by hand: a bar is text where it does not certainly divide the cells of a row.
     """
 
     id: str
@@ -48,6 +49,7 @@ class Document:
     ocr_pages: tuple[int, ...] = ()
     marks_headings: bool = False
     headings_apart: bool = False
+    is_plain: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -337,6 +337,7 @@ def _to_document(content: Content, document_id: str, path: Path) -> Document:
         ocr_pages=content.ocr_pages,
         marks_headings=content.marks_headings,
         headings_apart=content.headings_apart,
+        is_plain=content.is_plain,
     )
 
 

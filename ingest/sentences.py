@@ -26,6 +26,7 @@ def split_sentences(
     title: str = "",
     guess_headings: bool = True,
     headings_apart: bool = False,
+    is_plain: bool = False,
 ) -> list[Sentence]:
     """Find the sentences of a text, with the headings above them and the headers of their tables.
 
@@ -38,6 +39,7 @@ def split_sentences(
         guess_headings: Whether a plain line may be a heading, too.
         headings_apart: Whether it must then stand by itself, after a finished sentence, or have a section's number at
             the start of a paragraph.
+        is_plain: Whether a bar is a part of the text where it does not certainly divide the cells of a row.
 
     Returns:
         The sentences, in order.
@@ -47,7 +49,7 @@ def split_sentences(
     headings = PlainHeadings(text, outline, are_wanted=guess_headings, are_apart=headings_apart)
     end_of_text = Block(len(text), len(text), embedded=False)
     before = Block(0, 0)
-    for block, following in pairwise([*split_blocks(text, title), end_of_text]):
+    for block, following in pairwise([*split_blocks(text, title, is_plain=is_plain), end_of_text]):
         place = Place(text, before, block, following)
         before = block
         level = block.level

@@ -1003,3 +1003,26 @@ def test_both_engines_have_the_same_tables(tmp_path, places, backend):
         assert there.query_tables() == here.query_tables()
         sql = "SELECT region, sum(sacks * price) FROM harvest GROUP BY region"
         assert there.query_tables(sql) == here.query_tables(sql)
+
+
+@pytest.mark.parametrize(
+    ("name", "lines"),
+    [
+        ("a.txt", "mill (-g | -s) [<grain>]\nmill (-o | -c) [<sluice>]"),
+        ("a.txt", "$ ls grain | sort\n\nThe sacks are in order.\n\n$ ls oats | sort"),
+        ("a.txt", "| * c3 (rye) third sack\n| * b2 second sack"),
+        ("a.py", "def grind(rye: str | None) -> str:\n    oats: int | None = None\n    hemp: int | None = None"),
+        ("a.sh", "cat rye | sort\n\ncat oats | sort"),
+        ("a.txt", "chapter = rye | {Oats}\nchapter = hemp | {Flax}"),
+    ],
+)
+def test_bars_in_code_and_syntax_make_no_tables(make_index, name, lines):
+    text = f"The mill grinds.\n\n{lines}\n\nSo it is.\n"
+    assert make_index({name: text}).query_tables().tables == ()
+
+
+def test_a_table_that_is_drawn_has_rows(make_index):
+    border = "+------+----+\n"
+    index = make_index({"a.txt": f"{border}| Rye  | 12 |\n{border}| Oats | 7  |\n{border}"})
+    (table,) = index.query_tables().tables
+    assert table.rows == 2

@@ -65,7 +65,13 @@ def read_text(path: Path, encoding: str = "") -> Content:
     title = _title_line(text)
     pages = text.split(_FORM_FEED)
     if len(pages) == 1:
-        return Content(title=title, text=join_lines(text), marks_headings=marks_headings, headings_apart=True)
+        return Content(
+            title=title,
+            text=join_lines(text),
+            marks_headings=marks_headings,
+            headings_apart=True,
+            is_plain=True,
+        )
     pages = without_running_heads([page.strip("\n") for page in pages])
     text, page_starts = join_pages([join_lines(page.strip("\n")) for page in pages])
     return Content(
@@ -74,6 +80,7 @@ def read_text(path: Path, encoding: str = "") -> Content:
         page_starts=page_starts,
         marks_headings=marks_headings,
         headings_apart=True,
+        is_plain=True,
     )
 
 
@@ -143,7 +150,7 @@ def read_code(path: Path, encoding: str = "") -> Content:
     if _NAME_OF_TEXT.fullmatch(path.name):
         return read_text(path, encoding)
     text = escape_underlines(decode_text(data, encoding))
-    return Content(title="", text=text, headings_apart=True)
+    return Content(title="", text=text, headings_apart=True, is_plain=True)
 
 
 def read_markdown(path: Path, encoding: str = "") -> Content:
@@ -157,7 +164,7 @@ def read_markdown(path: Path, encoding: str = "") -> Content:
     else:
         text = join_lines(show_markdown(text))
     title = _take_title(fields) or first_heading(text)
-    return Content(title=title, text=text, metadata=fields, headings_apart=True)
+    return Content(title=title, text=text, metadata=fields, headings_apart=True, is_plain=True)
 
 
 def _take_title(fields: dict[str, JSON]) -> str:

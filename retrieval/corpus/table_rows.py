@@ -22,10 +22,11 @@ from arag.text.units import is_unit_note
 LABEL = "label"
 NAMELESS = re.compile(rf"{LABEL}|c\d+")  # the names of such columns
 
-_MIN_ROWS = 2  # of one document's rows without names: a single line with a bar may be anything
+_MIN_ROWS = 2  # of one document's rows without names, two of which follow each other: else a bar may be anything
 _FENCE = re.compile(r"\s*(?:```|~~~)")
 _HEADING = re.compile(r"\s{0,3}#{1,6}\s")
 _RULE = re.compile(r"(?=.*\|)\|?\s*:?-+:?\s*(?:\|\s*:?-+:?\s*)*\|?")
+_BORDER = re.compile(r"\+[-=+]+\+")  # between the rows of a table that is drawn
 _BAR = re.compile(r"(?<!\\)\|")
 _OUTER_BAR = re.compile(r"^\||(?<!\\)\|$")
 _LEADERS = re.compile(r"(?:\. ?){4,}|(?:… ?){2,}")  # from a title to its page
@@ -76,6 +77,7 @@ class _Line:
     chunk_id: str
     heading: str
     header: str  # the line of names above a row that does not repeat them
+    is_block: bool = False  # whether its sentences are in no other line, as those of a row
 
 
 def find_tables(chunks: Sequence[Chunk]) -> list[SourceTable]:
@@ -105,16 +107,26 @@ def _list_lines(chunks: Iterable[Chunk]) -> list[_Line]:
             if is_cut and goes_on:
                 lines[-1].text += text
             else:
-                lines.append(_make_line(text, chunk, bisect_left(starts, end) - 1))
+                lines.append(_make_line(text, chunk, starts, end))
             is_cut = text.splitlines() == [text]  # it has no line break
     return lines
 
 
-def _make_line(text: str, chunk: Chunk, sentence_position: int) -> _Line:
-    if sentence_position < 0:
+def _make_line(text: str, chunk: Chunk, starts: Sequence[int], end: int) -> _Line:
+    """Return a line that ends at a place of a chunk, with what its last sentence says about it."""
+    after_last = bisect_left(starts, end)
+    if after_last == 0:
         return _Line(text, chunk.id, heading="", header="")
-    sentence = chunk.sentences[sentence_position]
-    return _Line(text, chunk.id, sentence.heading, sentence.header)
+    first_character = end - len(text.lstrip())
+    begins_sentence = first_character in starts[bisect_left(starts, first_character) : after_last]
+    sentence = chunk.sentences[after_last - 1]
+    return _Line(
+        text,
+        chunk.id,
+        sentence.heading,
+        sentence.header,
+        is_block=begins_sentence and sentence.end <= end,
+    )
 
 
 # --- rows that repeat the names of their columns ---
@@ -235,12 +247,15 @@ class _Finder:
         self._markdown: SourceTable | None = None
         self._above: list[str] = []  # the cells of the row just above, which repeats no names
         self._table_above = SourceTable({})  # that has this row
+        self._beside: set[int] = set()  # the numbers of cells of rows that follow another one
         self._is_fenced = False
 
     def finish(self) -> list[SourceTable]:
         """Return the tables."""
         found = [table for table in self._tables.values() if table.rows]
-        found += [table for table in self._unnamed.values() if len(table.rows) >= _MIN_ROWS]
+        for number, table in self._unnamed.items():
+            if number in self._beside and len(table.rows) >= _MIN_ROWS:
+                found.append(table)
         return found
 
     def read(self, lines: Sequence[_Line]) -> None:
@@ -252,7 +267,10 @@ class _Finder:
                 self._read_line(line, following)
 
     def _read_line(self, line: _Line, following: _Line) -> None:
-        is_row = CELL_BOUNDARY in line.text or line.text.startswith("|")
+        has_bars = CELL_BOUNDARY in line.text or line.text.startswith("|")
+        is_row = has_bars and line.is_block
+        if not is_row and _BORDER.fullmatch(line.text):
+            return
         if not is_row:
             self._read_text(line)
         elif _RULE.fullmatch(line.text):
@@ -320,6 +338,8 @@ class _Finder:
             names = [_number_name(number) for number in range(1, len(values) + 1)]
             table = self._unnamed.setdefault(len(values), SourceTable(dict.fromkeys(names), is_named=False))
         table.add(line, dict(zip(names, values, strict=True)))
+        if self._above:
+            self._beside |= {len(self._above), len(values)}
         self._header = None
         self._above = values
         self._table_above = table

@@ -1,0 +1,71 @@
+"""Finds the rows of tables in texts as people write them, in which a bar may also be a part of code or of syntax."""
+
+from __future__ import annotations
+
+import re
+
+from arag.text.normalise import CELL_BOUNDARY
+
+_FENCED = re.compile(r"^\s*(```|~~~).*?(?:^\s*\1|\Z)", re.DOTALL | re.MULTILINE)
+_RULE = re.compile(r"^(?=.*-)(?=.*[|+])[^\S\n]*[|+:=-][ |+:=-]*$", re.MULTILINE)  # below a header, or a border
+# Lines with bars, and rules, that follow each other.
+_RUN = re.compile(
+    r"(?:^(?:[^\S\n]*\||[^\n]* \| |[^\S\n]*[+:=-][ |+:=-]*$)[^\n]*(?:\n|\Z))+",
+    re.MULTILINE,
+)
+_LINE = re.compile(r"^[^\n]+", re.MULTILINE)
+_NAMED_ROW = re.compile(r"^[^|:\n]{1,60}: [^|\n]* \| [^|:\n]{1,60}: ", re.MULTILINE)  # as of other files
+_OPEN_AT_ONE_END = re.compile(r"^\s*\|[^\n]*[^|\s]\s*$|^\s*[^|\s][^\n]*\|\s*$", re.MULTILINE)
+_CODE = re.compile(
+    r"[`\\{}<>]"
+    r"|\$ ?[A-Za-z_(]"
+    r"|&&"
+    r"|(?:^|[\s'\"|])--?[A-Za-z]"  # an option
+    r"|^[^\S\n]*(?:[#%*$]|//|\.\.)"  # a comment, a prompt or a directive
+    r"|\| +\d+ [+-]+$"  # lines that a change adds and takes away
+    r"|[^\S\n]:?=[^\S\n]"
+    r"|\bNone$"
+    r"|[;,=({]$"
+    r"|\([^()|\n]*(?:\||$)"  # a bracket that is open at the end of a cell
+    r"|\[[^\[\]|\n]*(?:\||$)",
+    re.MULTILINE,
+)
+
+
+def is_barred(line: str) -> bool:
+    """Return whether bars may divide a line into cells."""
+    return CELL_BOUNDARY in line or line.lstrip().startswith("|")
+
+
+def find_rows(text: str) -> set[int]:
+    """Return the starts of the lines that are certainly rows of tables."""
+    if "|" not in text:
+        return set()
+    unfenced = _FENCED.sub(_blank, text)
+    repeats_names = _NAMED_ROW.search(unfenced) is not None
+    rows: set[int] = set()
+    for run in _RUN.finditer(unfenced):
+        lines = run[0]
+        is_written = repeats_names and not _CODE.search(lines)
+        if is_written or _is_table(lines):
+            starts = [line.start() for line in _LINE.finditer(unfenced, *run.span())]
+            rows.update(starts)
+    return rows
+
+
+def _blank(code: re.Match[str]) -> str:
+    """Return as many characters without a bar."""
+    return code[0].replace("|", " ")
+
+
+def _is_table(lines: str) -> bool:
+    """Return whether lines have a rule, or the same number of cells without code in them; a header may lack one."""
+    bars = [line.count("|") for line in lines.splitlines()]
+    if len(bars) == 1:
+        return False
+    if _RULE.search(lines):
+        return True
+    is_code = _OPEN_AT_ONE_END.search(lines) or _CODE.search(lines)
+    header, *rows = bars
+    is_regular = len(set(rows)) == 1 and rows[0] - header in {0, 1}
+    return is_regular and not is_code

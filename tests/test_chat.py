@@ -244,3 +244,12 @@ def test_a_list_of_documents_has_a_head_in_a_terminal_and_says_what_is_empty(ara
         pass
     assert [line.split()[0] for line in terminal.printed.splitlines()] == ["ID", "places/skellavy.md"]
     assert "in the scope" in arag("list", "--index", example_index.path, "--documents", "cellars/*")[2]
+
+
+def test_hits_are_wrapped_between_words_in_a_terminal(arag, example_index):
+    search = ["search", "keyword", "Grey Petrel", "--index", example_index.path]
+    with in_terminal(*search) as terminal:
+        pass
+    longest = max(terminal.printed.splitlines(), key=len)
+    assert len(longest) <= 80
+    assert terminal.printed.split() == arag(*search)[1].split()

@@ -66,7 +66,6 @@ def test_an_index_can_be_searched_read_and_described(arag, index):
     with open_index(index) as opened:
         shown = make_tools(opened, names="paper", top_k=3)[1].invoke({"queries": ["lens of the light"]})
     assert found["shown"] == shown != arag(*semantic, "--paper")[1].rstrip("\n")
-    assert arag(*semantic)[1] == f"{shown}\n"
     code, out, _ = arag("read", "places/skelavy.md:0", "--index", index)
     assert (code, "[places/skellavy.md:0]" in out) == (FAILED, True)
     info = arag("info", "--index", index)[1]
@@ -75,6 +74,28 @@ def test_an_index_can_be_searched_read_and_described(arag, index):
     assert "other languages" not in info
     listed = arag("list", "--index", index, "--documents", "places/sk*")[1]
     assert re.fullmatch(r"places/skellavy.md\tSkellavy\t1\t.*places/skellavy.md\n", listed)
+
+
+def test_a_search_shows_people_all_hits_in_the_order_of_their_rank(arag, tmp_path):
+    docs = {f"d{number:02}.md": f"The light number {number} is lit by a keeper. " * 9 for number in range(12)}
+    docs["copy.md"] = docs["d03.md"]
+    docs["menu.md"] = "# Help\n\n- Light keeper\n\nMills grind corn near the river.\n"
+    place = ["--index", tmp_path / "index"]
+    arag("ingest", write_corpus(tmp_path / "docs", docs), *place)
+
+    code, out, _ = arag("search", "semantic", "light keeper", *place, "-k", 12)
+    similarities = [float(found) for found in re.findall(r"(?m)^\[.*\] \((\d\.\d\d)", out)]
+    assert (code, len(similarities)) == (0, 12)
+    assert similarities == sorted(similarities, reverse=True)
+    assert out.startswith(
+        "The chunks nearest in meaning, with their similarity, and 1 with the same text (more: -k 24):"
+    )
+    assert "menu.md" not in out  # a label is near to a short query, and says nothing
+
+    out = arag("search", "keyword", "keeper", "mills", *place)[1]
+    assert "The best 5 of 14 chunks" in out
+    assert (out.count("\n["), "(more: -k 10):" in out, "[menu.md:0]" in out) == (5, True, True)
+    assert "All are shown:" in arag("search", "keyword", "keeper", *place, "-k", 14)[1]
 
 
 # --- wrong command lines ---
@@ -285,7 +306,7 @@ def test_an_index_of_an_embedder_object_says_what_finds_texts_on_the_command_lin
 
 def test_a_name_limits_searches_and_questions(arag, index):
     out = arag("search", "keyword", "light", "--within", "vellin light", "--index", index)[1]
-    assert "light: 1 chunk. All:" in out
+    assert "light: 1 chunk.\nAll are shown:" in out
     record = json.loads(arag("ask", QUESTION, "--within", "brannisey", "--index", index, "--json")[1])
     assert {citation["chunk_id"] for citation in record["citations"]} == {"places/brannisey.md:0"}
     code, _, err = arag("search", "keyword", "light", "--within", "xyzzy", "--index", index)

@@ -140,7 +140,7 @@ def test_a_text_is_shown_once_with_links_to_its_copies(tmp_path):
     assert "The same text: b.html" in first.get_text()
     assert copy.select_one("p.links a").get_text() == "b.html"
     assert "The ferry sails." in copy.get_text()
-    assert texts(found.select("h2")) == ["Searched 3 documents: the nearest passages"]
+    assert texts(found.select("h2")) == ["Searched 3 documents: the best passages"]
     assert texts(nothing.select("h2")) == ["Searched 0 documents: nothing found"]
     assert texts(pages.select("option")) == ["all", "html", "md"]
     assert texts(pages.select("th[scope=row] small")) == ["a.htm", "b.html"]

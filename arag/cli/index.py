@@ -6,6 +6,7 @@ import shlex
 from collections.abc import Sequence
 from dataclasses import asdict
 from difflib import get_close_matches
+from textwrap import TextWrapper
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -248,25 +249,21 @@ def search(
     paper: Annotated[bool, typer.Option("--paper", help="List chunks by the paper's scores.")] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Search an index without a model, and print what an agent would see.
+    """Search an index without a model, and print the best chunks in the order of their rank.
 
-    With --json, print the chunks that rank first by the paper's scores, too.
+    With --json, print the chunks that rank first by the paper's scores, and what an agent is shown.
     """
-    from arag.retrieval.presentation.plain_values import describe_results
-
     with open_scoped(index, where, documents, within) as opened:
         if kind == "semantic":
             _check_script(opened.embedder.name, " ".join(text))
         else:
             _explain_phrases(context, opened, text)
-        results: Any = None
-        if paper or as_json:
-            results = _search(opened, kind, text, top_k)
-        shown = _show_as_paper(kind, results) if paper else _show_as_agent(opened, kind, text, top_k)
-    if as_json:
-        print_json({**describe_results(results), "shown": shown})
-    else:
-        out.print(shown)
+        if as_json:
+            print_json(_describe(opened, kind, text, top_k, paper=paper))
+        elif paper:
+            out.print(_show_as_paper(kind, _search(opened, kind, text, top_k)))
+        else:
+            _print_wrapped(_show_to_people(opened, kind, text, top_k))
 
 
 def _check_script(embedder: str, text: str) -> None:
@@ -297,6 +294,15 @@ def _search(index: Index, kind: str, texts: list[str], top_k: int) -> Any:
         return index.semantic_search(" ".join(texts), top_k)
 
 
+def _describe(index: Index, kind: str, texts: list[str], top_k: int, *, paper: bool) -> dict[str, Any]:
+    """Return the chunks that rank first by the paper's scores, and the text that a model is shown, as plain values."""
+    from arag.retrieval.presentation.plain_values import describe_results
+
+    results = _search(index, kind, texts, top_k)
+    shown = _show_as_paper(kind, results) if paper else _show_as_agent(index, kind, texts, top_k)
+    return {**describe_results(results), "shown": shown}
+
+
 def _show_as_paper(kind: str, results: Any) -> str:
     """Return the list of chunks by the paper's scores."""
     from arag.retrieval.presentation.render import render_keywords, render_semantic
@@ -316,6 +322,24 @@ def _show_as_agent(index: Index, kind: str, texts: list[str], top_k: int) -> str
         return search_keywords(index, texts, SeenChunks(), top_k=top_k).text
     with explaining_wait("Loading the embedder ..."):
         return search_meaning(index, [" ".join(texts)], SeenChunks(), top_k=top_k).text
+
+
+def _show_to_people(index: Index, kind: str, texts: list[str], top_k: int) -> str:
+    """Return all hits that were asked for, in the order of their rank."""
+    from arag.retrieval.presentation.for_people import list_keyword_hits, list_nearest
+
+    if kind == "keyword":
+        return list_keyword_hits(index, texts, top_k)
+    with explaining_wait("Loading the embedder ..."):
+        return list_nearest(index, " ".join(texts), top_k)
+
+
+def _print_wrapped(text: str) -> None:
+    """Print a text; in a terminal, its lines end between words. Long words, such as ids, stay whole."""
+    if out.is_terminal:
+        wrapper = TextWrapper(out.width, break_long_words=False, break_on_hyphens=False)
+        text = "\n".join(map(wrapper.fill, text.splitlines()))
+    out.print(text)
 
 
 def sql(

@@ -28,7 +28,7 @@ def group_keyword_hits(results: KeywordResults, top_k: int, *, with_common: bool
 
     With `with_common`, chunks with nothing but one common keyword are hits like others.
     """
-    best = _choose_best_of_each(results)
+    best = choose_best_of_each(results)
     common: set[str] = set()
     if not with_common:
         common = _find_only_common(results, best)
@@ -48,7 +48,7 @@ def group_keyword_hits(results: KeywordResults, top_k: int, *, with_common: bool
     return hits
 
 
-def _choose_best_of_each(results: KeywordResults) -> set[str]:
+def choose_best_of_each(results: KeywordResults) -> set[str]:
     """Return the ids of each keyword's best chunk, chosen for the rarest keyword first.
 
     A document with the keyword as its title comes before those that mention it, and so does a table's row that it

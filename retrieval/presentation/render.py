@@ -48,14 +48,22 @@ def render_keywords(results: KeywordResults, selection: Selection, *, way_on: st
         selection: What is shown of them.
         way_on: Behind the number of chunks if not all are shown: how to see the others.
     """
-    reports = "; ".join(_report(report, results.hits) for report in results.keywords)
+    reports = report_keywords(results)
     if not results.hits:
-        return f"{reports}.\nNo chunk holds any of these keywords."
+        return reports
     named = selection.count_named()
     extent = "All"
     if named < results.total:
         extent = f"The best {named} of {results.total:,} chunks{way_on}"
-    return _write_selection(f"{reports}. {extent}:", selection)
+    return write_selection(f"{reports} {extent}:", selection)
+
+
+def report_keywords(results: KeywordResults) -> str:
+    """Say of each keyword how it occurs, and if nothing was found, that."""
+    reports = "; ".join(_report(report, results.hits) for report in results.keywords)
+    if not results.hits:
+        return f"{reports}.\nNo chunk holds any of these keywords."
+    return f"{reports}."
 
 
 def render_semantic(selection: Selection, *, counted: set[str] | None = None) -> str:
@@ -67,10 +75,11 @@ def render_semantic(selection: Selection, *, counted: set[str] | None = None) ->
     """
     if not selection.full and not selection.seen and not selection.brief:
         return "There are no sentences to search in."
-    return _write_selection("The nearest, by similarity:", selection, counted)
+    return write_selection("The nearest, by similarity:", selection, counted)
 
 
-def _write_selection(head: str, selection: Selection, counted: set[str] | None = None) -> str:
+def write_selection(head: str, selection: Selection, counted: set[str] | None = None) -> str:
+    """Write the hits that are shown, below a first line."""
     if counted is None:
         counted = set()
     writer = _HitWriter(counted)

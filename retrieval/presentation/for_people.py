@@ -1,0 +1,154 @@
+"""The hits of a search as text for people: as many as were asked for, in the order of their rank."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from arag.retrieval.index import Index
+from arag.retrieval.presentation.keyword_hits import choose_best_of_each
+from arag.retrieval.presentation.render import report_keywords, write_selection
+from arag.retrieval.presentation.selection import (
+    Selection,
+    ShownHit,
+    comparable_text,
+    show_keyword_hits,
+    show_semantic_hits,
+)
+from arag.retrieval.presentation.sentences import sentence_line
+from arag.retrieval.search.contents import is_in_contents
+from arag.retrieval.types import Chunk, Hit, KeywordResults, SemanticResults
+from arag.text.normalise import CELL_BOUNDARY
+
+_MIN_CANDIDATES = 20  # that are found at least: equal texts among them share a place
+_MAX_LABEL_CHARACTERS = 60
+# Up to three words without a number or a full stop, such as `- Insert table` and `File ▸ Open`. Scripts without spaces
+# say more in so few words.
+_LETTERS = r"[A-Za-z\u00c0-\u052f'’-]+"
+_LABEL = re.compile(rf"(?:[-*•]\s)?{_LETTERS}(?:[\s▸→>/]+{_LETTERS}){{0,2}}[\s»…]*")
+
+
+def list_keyword_hits(index: Index, keywords: Sequence[str], top_k: int) -> str:
+    """Search for keywords; the best chunk of each keyword is among the hits that are shown."""
+    candidates = max(_MIN_CANDIDATES, top_k)
+    while True:
+        results = index.keyword_search(keywords, candidates, ranking="bm25")
+        selection = _select_keyword_hits(results, top_k)
+        if len(selection.full) >= top_k or len(results.hits) < candidates:
+            break
+        candidates *= 4
+    reports = report_keywords(results)
+    if not results.hits:
+        return reports
+    extent = "All are shown"
+    if selection.count_named() < results.total:
+        extent = f"The best {len(selection.full):,} of {results.total:,} chunks{_name_others(selection, top_k)}"
+    return write_selection(f"{reports}\n{extent}:", selection)
+
+
+def list_nearest(index: Index, query: str, top_k: int) -> str:
+    """Search by meaning; hits in tables of contents come last."""
+    candidates = max(_MIN_CANDIDATES, top_k + 1)
+    while True:
+        results = index.semantic_search(query, candidates, titles_first=True)
+        hits = sorted(_without_labels(index, query, results.hits), key=_rank_by_meaning)
+        found = show_semantic_hits(SemanticResults(query, tuple(hits)))
+        selection = _take_distinct(found.full, top_k)
+        if len(selection.full) == top_k or len(hits) < candidates:
+            break
+        candidates *= 4
+    if not hits:
+        return "There are no sentences to search in."
+    others = ""
+    if selection.count_named() < len(hits):
+        others = _name_others(selection, top_k)
+    return write_selection(f"The chunks nearest in meaning, with their similarity{others}:", selection)
+
+
+def _select_keyword_hits(results: KeywordResults, top_k: int) -> Selection:
+    """Select the best chunk of each keyword and the best others, and return them in the order of their rank."""
+    best = choose_best_of_each(results)
+    found = show_keyword_hits(results).full
+    ranks = {shown.hit.chunk_id: rank for rank, shown in enumerate(found)}
+    found.sort(key=lambda shown: shown.hit.chunk_id not in best)
+    selection = _take_distinct(found, max(top_k, len(best)))
+    selection.full.sort(key=lambda shown: ranks[shown.hit.chunk_id])
+    return selection
+
+
+def _rank_by_meaning(hit: Hit) -> tuple[bool, float]:
+    return is_in_contents(hit), -hit.score
+
+
+def _take_distinct(found: Sequence[ShownHit], most: int) -> Selection:
+    """Return the first hits; the same text comes once, with its copies."""
+    selection = Selection()
+    ids_by_text: dict[str, str] = {}
+    for shown in found:
+        chunk_id = shown.hit.chunk_id
+        text = comparable_text(shown.excerpt) or chunk_id
+        original = ids_by_text.setdefault(text, chunk_id)
+        if original != chunk_id:
+            selection.copies.setdefault(original, []).append(shown)
+        elif len(selection.full) < most:
+            selection.full.append(shown)
+    return selection
+
+
+def _name_others(selection: Selection, top_k: int) -> str:
+    """Return how many chunks have the same text as those shown, and how to see more."""
+    more = f" (more: -k {2 * top_k})"
+    copies = len(selection.list_copies(selection.full))
+    if copies:
+        return f", and {copies:,} with the same text{more}"
+    return more
+
+
+# --- labels ---
+
+
+def _without_labels(index: Index, query: str, hits: Sequence[Hit]) -> list[Hit]:
+    """Rate hits whose nearest sentence is a label by their other sentences, if they have any.
+
+    To a short query, labels are nearer than sentences, and they answer nothing.
+    """
+    labels = [hit.chunk_id for hit in hits if _is_label(hit.chunk, _nearest(hit.similarities))]
+    rated = index.rate_sentences(query, labels)
+    kept: list[Hit] = []
+    for hit in hits:
+        similarities = hit.similarities
+        if hit.chunk_id in rated:
+            similarities = {
+                position: similarity
+                for position, similarity in rated[hit.chunk_id].items()
+                if not _is_label(hit.chunk, position)
+            }
+        if similarities:
+            kept.append(replace(hit, score=max(similarities.values()), similarities=similarities))
+        else:
+            kept.append(hit)
+    return kept
+
+
+def _nearest(similarities: Mapping[int, float]) -> int:
+    return max(similarities, key=lambda position: similarities[position])
+
+
+def _is_label(chunk: Chunk, position: int) -> bool:
+    """Return whether a sentence is the header of a table, or a few words as of a menu or a link."""
+    line = sentence_line(chunk, position).strip("| ")
+    if len(line) > _MAX_LABEL_CHARACTERS:
+        return False
+    cells = line.split(CELL_BOUNDARY)
+    if len(cells) > 1 and not _begins_table(chunk, position):
+        return False
+    return all(_LABEL.fullmatch(cell) for cell in cells)
+
+
+def _begins_table(chunk: Chunk, position: int) -> bool:
+    """Return whether no row is before a table's row, under the same heading."""
+    before = chunk.sentences[:position][-1:]
+    if not before or before[0].heading != chunk.sentences[position].heading:
+        return True
+    return CELL_BOUNDARY not in chunk.sentence_text(position - 1)

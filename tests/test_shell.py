@@ -117,6 +117,23 @@ def test_rg_and_grep_do_as_models_know_them(sh, command, shown):
     assert sh(command) == shown
 
 
+@pytest.mark.parametrize(
+    "command", ["rm a.md", "mv a.md b.md", "sed -i s/lit/dark/ a.md", "echo dark > a.md; chmod +x a.md"]
+)
+def test_a_command_that_only_writes_says_that_it_changes_nothing(index, command):
+    result = run_shell(index, command)
+    assert "read-only" in result.text
+    assert result.exit_code == 1
+    assert run_shell(index, "cp a.md t; rm a.md; wc -l < t").text == "4"
+    assert "read-only" not in run_shell(index, "rg 'a > b' 2>/dev/null").text
+
+
+def test_wc_counts_files_beside_a_folder_or_a_missing_file(sh):
+    assert sh("wc -l a.md places") == "4 a.md\nwc: places: Is a directory"
+    assert sh("wc -l nowhere a.md") == "4 a.md\nwc: nowhere: No such file or directory"
+    assert sh("wc -l a.md") == "4 a.md"
+
+
 def test_models_mix_up_alternatives(sh):
     assert sh("grep -rl 'lit|charted'").startswith("a.md\nplaces/b.md\ngrep: nothing matches as a basic expression")
     assert sh(r"rg -l 'lit\|charted'").startswith("a.md\nplaces/b.md\nrg: nothing matches \\|")

@@ -6,6 +6,7 @@ import posixpath
 import re
 from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
+from dataclasses import replace
 from time import monotonic
 from typing import Any
 
@@ -56,6 +57,11 @@ _RUNS_COMMAND = (
 )
 _CALLS_MEANING = re.compile(rf"{_RUNS_COMMAND}['\"]?meaning\b(?![\w.:/=-])")
 _CALLS_SQL = re.compile(rf"{_RUNS_COMMAND}['\"]?sql\b(?![\w.:/=-])")
+_WRITES = re.compile(
+    rf"{_RUNS_COMMAND}(?:rm|rmdir|mv|cp|touch|mkdir|chmod|ln|truncate|tee|sed\s+-i)(?![\w.:/=-])"
+    r"|(?<![<>=-])>>?+(?!\s*/dev/null|[&(])"
+)
+_READ_ONLY = "the documents are read-only: none was changed, and files that a command writes are gone at its end\n"
 _FENCED = re.compile(r"```\w*\n(.*?)\n?```", re.DOTALL)
 _PROMPT = re.compile(r"^\s*[$>]\s+")
 _QUOTED_NAME = re.compile(r"['\"]([^'\"\n]+)['\"]")
@@ -190,7 +196,18 @@ def _execute(script: str, paths: Collection[str], corpus: Corpus) -> Ended:
             return Ended(stderr="the shell failed on this command; write it another way\n")
     if _TIMED_OUT in request["stderr"]:
         return Ended(stderr=_TOO_LONG.format(SECONDS))
-    return Ended(request["stdout"], request["stderr"], request["exit_code"], request["is_cut"])
+    ended = Ended(request["stdout"], request["stderr"], request["exit_code"], request["is_cut"])
+    only_writes = not ended.stdout.strip() and _WRITES.search(blank_quoted(script)) is not None
+    return _with_read_only(ended) if only_writes else ended
+
+
+def _with_read_only(ended: Ended) -> Ended:
+    """Return the output of a command that would have changed files, and has failed to."""
+    return replace(
+        ended,
+        stderr=f"{ended.stderr}{_READ_ONLY}",
+        exit_code=ended.exit_code or 1,
+    )
 
 
 def _answer(request: Mapping[str, Any], corpus: Corpus, reader: _Reader) -> dict[str, Any]:

@@ -27,6 +27,24 @@ _MAX_COMMANDS = 200_000
 _MAX_LOOP_ITERATIONS = 1_000_000
 _MAX_READ_BYTES = 8 << 20  # of a file that a command has written: more is not sent to our commands
 
+# The interpreter's own `wc` counts nothing if one of its files is a folder or missing.
+_WC = """
+wc() {
+  local name kept=() found=0 faults=0
+  for name in "$@"; do
+    if [ -f "$name" ]; then found=1; fi
+    if [ -d "$name" ] || ! [[ -e $name || $name = -* ]]; then faults=1; else kept+=("$name"); fi
+  done
+  if [ $found$faults != 11 ]; then command wc "$@"; return; fi
+  for name in "$@"; do
+    if [ -d "$name" ]; then echo "wc: $name: Is a directory" >&2
+    elif ! [[ -e $name || $name = -* ]]; then echo "wc: $name: No such file or directory" >&2; fi
+  done
+  command wc "${kept[@]}"
+  return 1
+}
+"""
+
 _current: _Run | None = None
 
 
@@ -99,6 +117,8 @@ class _Run:
             max_loop_iterations=_MAX_LOOP_ITERATIONS,
         )
         shell.execute_sync("shopt -s globstar")
+        if "wc" in self._script:
+            shell.execute_sync(_WC)
         result = shell.execute_sync(self._script)
         return {
             "kind": "end",

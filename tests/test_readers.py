@@ -271,9 +271,25 @@ class TestHtml:
                 "<table><tr><th>Isle<th>Boy<th>Man<tr><td>Orra<td colspan=2>1<tfoot><tr><td colspan=3>Dogs go free.",
                 "Isle | Boy | Man\nIsle: Orra | Boy: 1 | Man: 1\n\nDogs go free.",
             ),
+            (  # where the header spans two columns, a cell that spans them stands once
+                "<table><tr><th>Menu<th colspan=2>Use<tr><td>Mill<td colspan=2>Grinds.<tr><td>Oil<td>New<td>Fills it.",
+                "Menu | Use\nMenu: Mill | Use: Grinds.\nMenu: Oil | Use: New | Fills it.",
+            ),
             (  # a row without cells counts for what spans it, and ends a table
                 "<table><th>At<th>T<tr><td rowspan=2>a<td rowspan=2>1<tr></tr><tr><td>b<td>2<tr></tr><tr><th>X<th>Y",
                 "At | T\nAt: a | T: 1\nAt: a | T: 1\nAt: b | T: 2\n\nX | Y",
+            ),
+            (  # a first row like those below gives no names
+                "<table><tr><td>black<td>red<td>blue<tr><td>grey<td>lime<td>pink<tr><td>rose<td>tan<td>teal</table>",
+                "black | red | blue\ngrey | lime | pink\nrose | tan | teal",
+            ),
+            (
+                "<table><tr><td>Sign<td>Use<td>Since<tr><td>++<td>It adds.<td>May<tr><td>--<td>It takes.<td>June",
+                "Sign | Use | Since\nSign: ++ | Use: It adds. | Since: May\nSign: -- | Use: It takes. | Since: June",
+            ),
+            (  # an index by letters has one header
+                "<table><tr><td><th>Item<td><th>At<tr><td>a<td>ant<td><td>Mills<tr><td><hr><tr><td>b<td>bee<td><td>Ponds",
+                "| Item |  | At\na | Item: ant | At: Mills\nb | Item: bee | At: Ponds",
             ),
             ("<table><tr><td>menu<td><table><tr><td>a<td>b</table></table>", "menu\n\na | b"),
             ("<table><tr><td><h1>A</h1><p>b</p><td>c</table>", "# A\n\nb\n\nc"),

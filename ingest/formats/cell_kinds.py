@@ -11,6 +11,8 @@ from arag.retrieval.corpus.values import is_code, read_date, read_number
 TEXT = ""  # the kind of a cell that is no value
 
 _MAX_NAME = 100  # characters of a column's name: longer cells are sentences
+_WORDS = re.compile(r"[^\W\d_]+\.?(?:(?:[ /&,'’-]| & )[^\W\d_]+\.?){0,3}(?: ?[(（][^()（）]*[)）])?:?")
+_MAX_WORDS = 40  # characters of such a cell
 _YEAR = re.compile(r"(?:1[6-9]|20)\d\d")
 _OTHER_VALUE = re.compile(
     r"[\w.+-]+@[\w-]+\.[\w.-]+"  # an address of mail
@@ -29,6 +31,11 @@ def has_letter(cell: str) -> bool:
 def is_short(cell: str) -> bool:
     """Return whether a cell is as short as a name."""
     return len(cell) <= _MAX_NAME
+
+
+def is_words(cell: str) -> bool:
+    """Return whether a cell is a few words such as `Ships in port (tons)`, and no sentence, code or value."""
+    return len(cell) <= _MAX_WORDS and _WORDS.fullmatch(cell) is not None
 
 
 def is_year(cell: str) -> bool:

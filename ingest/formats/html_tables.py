@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
 
 from lxml import etree
 
@@ -30,14 +32,39 @@ def table_rows(table: etree._Element, cell_texts: Mapping[etree._Element, str]) 
         cell_texts: The text of each of its cells.
     """
     rows = _cells_by_row(table)
-    has_header = _has_header(rows)
-    grid = _Grid(cell_texts, len(rows), has_header)
+    grid = _Grid(cell_texts, len(rows), _has_header(rows))
     for row in rows:
         grid.add(row)
-    return table_lines(
-        map(_fill_row, grid.rows),
-        header=has_header,
-    )
+    lines: list[str] = []
+    for part in _split_parts(rows, grid):
+        lines += [""] if lines else []
+        lines += table_lines(part.rows, header=part.has_header, web=True)
+    return lines
+
+
+@dataclass
+class _Part:
+    """The rows of a table from one header to the next, or between two blank ones."""
+
+    rows: list[list[str]]
+    has_header: bool
+
+
+def _split_parts(rows: Sequence[Sequence[etree._Element]], grid: _Grid) -> list[_Part]:
+    """Split a table at blank rows, except where the header above goes on: the letters of an index have none."""
+    parts: list[_Part] = []
+    is_after_blank = True
+    for number, texts in enumerate(map(_fill_row, grid.rows)):
+        is_blank = not any(texts)
+        if is_after_blank and not is_blank:
+            has_header = _has_header(rows[number:])
+            goes_on = bool(parts) and parts[-1].has_header and not has_header
+            if not goes_on:
+                parts.append(_Part([], has_header))
+        if not is_blank:
+            parts[-1].rows.append(texts)
+        is_after_blank = is_blank
+    return parts
 
 
 def show_bold_type(page: etree._Element) -> None:
@@ -92,7 +119,7 @@ class _Grid:
     """The texts of a table by rows and columns.
 
     A cell that spans several rows has its text in each of them. One that spans several columns has it only in the
-    first, or in each if it is below a marked header and not the name of its row. A cell that spans the whole table is
+    first, or in each that a marked header names if it is not the name of its row. A cell that spans the whole table is
     a note: it stands beside the columns, so that it gets the name of none.
 
     Attributes:
@@ -109,6 +136,7 @@ class _Grid:
         self._cell_texts = cell_texts
         self._has_header = has_header
         self._is_below_header = False
+        self._named: set[int] = set()  # the columns in which a header cell begins
         self._width = 0  # in columns, of the rows so far that have several cells
         self._added = 0
 
@@ -125,6 +153,9 @@ class _Grid:
                 row[self._width] = self._cell_texts[cell]
             else:
                 self._add_cell(cell, column, end)
+        is_header = self._has_header and not self._is_below_header
+        if is_header or all(cell.tag == "th" for cell in cells):
+            self._named.update(filter(row.get, row))
         if len(cells) > 1:
             self._is_below_header = self._has_header
             self._width = max(self._width, max(row) + 1)
@@ -139,11 +170,13 @@ class _Grid:
         text = self._cell_texts[cell]
         is_value = cell.tag == "td" and column > 0
         is_repeated = self._is_below_header and is_value
-        others = text if is_repeated else ""
+        spanned = dict.fromkeys(range(column, end), "")
+        if is_repeated:
+            spanned |= dict.fromkeys(self._named & spanned.keys(), text)
+        spanned[column] = text
         last_row = self._added + _span(cell, "rowspan")
         for row in self.rows[self._added : last_row]:
-            row.update(dict.fromkeys(range(column, end), others))
-            row[column] = text
+            row.update(spanned)
 
 
 def _fill_row(texts: Mapping[int, str]) -> list[str]:
@@ -157,13 +190,15 @@ def _fill_row(texts: Mapping[int, str]) -> list[str]:
 def _has_header(rows: Sequence[Sequence[etree._Element]]) -> bool:
     """Return whether the first row of several cells has no others than header cells, or is bold above one that is not.
 
-    The row of a sum may be bold, too.
+    The row of a sum may be bold, too. Cells between header cells may be empty ones of another kind.
     """
-    with_cells = [row for row in rows if len(row) > 1]
+    with_cells = list(islice((row for row in rows if len(row) > 1), 2))
     for row in with_cells[:1]:
-        if all(cell.tag == "th" for cell in row):
+        filled = [cell for cell in row if _TEXTS(cell)]
+        cells = filled if len(filled) > 1 else row
+        if all(cell.tag == "th" for cell in cells):
             return True
-    are_bold = list(map(_is_bold, with_cells[:2]))
+    are_bold = list(map(_is_bold, with_cells))
     return are_bold == [True, False]
 
 

@@ -14,6 +14,7 @@ from arag.ingest.formats.cell_kinds import (
     are_names,
     has_letter,
     is_short,
+    is_words,
     is_year,
     kind_of,
     kind_of_most,
@@ -41,13 +42,15 @@ class Header:
     rows: int = 0
 
 
-def find_header(top: Sequence[Row], *, is_marked: bool, is_sheet: bool) -> Header:
+def find_header(top: Sequence[Row], *, is_marked: bool, is_sheet: bool, is_web: bool = False) -> Header:
     """Find the header of a table.
 
     Args:
         top: The first rows.
         is_marked: Whether the first row is marked as the header.
         is_sheet: Whether the table is a sheet: one of two columns is then a table, too, and no form.
+        is_web: Whether the table is one of a web page, which marks most headers: a first row that is not marked must
+            then differ from those below.
     """
     above_row_names = _find_above_row_names(top)
     if above_row_names:
@@ -55,16 +58,16 @@ def find_header(top: Sequence[Row], *, is_marked: bool, is_sheet: bool) -> Heade
     divided = _find_divided(top)
     if divided:
         return Header(divided, rows=2)
-    if _is_header(top, is_marked, is_sheet):
+    if is_marked and _may_be_marked(top[0]):
+        return Header(top[0], rows=1)
+    if _is_header(top, is_sheet) and (not is_web or _stands_out(top)):
         return Header(top[0], rows=1)
     return Header()
 
 
-def _is_header(top: Sequence[Row], is_marked: bool, is_sheet: bool) -> bool:
-    """Return whether the first row gives the names of the columns."""
+def _is_header(top: Sequence[Row], is_sheet: bool) -> bool:
+    """Return whether the first row looks like names, and not like the rows below it."""
     first, *below = top
-    if is_marked and _may_be_marked(first):
-        return True
     if not _are_names(first):
         return False
     if _is_form(top, is_sheet):
@@ -365,14 +368,29 @@ def _is_form(top: Sequence[Row], is_sheet: bool) -> bool:
     return has_several_kinds and TEXT in kinds
 
 
-def _is_like_rows_below(first: Row, below: Sequence[Row]) -> bool:
-    """Return whether a first row is one of values: it is like the rows below it, or repeats one of their cells."""
-    if first in below:  # a header that each page or each joined file repeats
-        return False
+def _stands_out(top: Sequence[Row]) -> bool:
+    """Return whether a first row of texts is above values, or is words above texts that are no words alone."""
+    first, *below = top
+    columns = _columns_below(first, below)
+    if any(map(_Column.has_values, columns)):
+        return True
+    are_words = all(map(is_words, first.values()))
+    return are_words and any(map(_Column.has_other_texts, columns))
+
+
+def _columns_below(first: Row, below: Sequence[Row]) -> list[_Column]:
     columns: list[_Column] = []
     for column, name in first.items():
         cells = [row[column] for row in below if column in row]
         columns.append(_Column(name, cells))
+    return columns
+
+
+def _is_like_rows_below(first: Row, below: Sequence[Row]) -> bool:
+    """Return whether a first row is one of values: it is like the rows below it, or repeats one of their cells."""
+    if first in below:  # a header that each page or each joined file repeats
+        return False
+    columns = _columns_below(first, below)
     if any(map(_Column.is_of_one_kind, columns)):
         return True
     if any(map(_Column.has_values, columns)):
@@ -403,6 +421,11 @@ class _Column:
     def has_values(self) -> bool:
         """Return whether most cells are values of one kind."""
         return kind_of_most(self.cells) != TEXT
+
+    def has_other_texts(self) -> bool:
+        """Return whether most cells are sentences, or code, or have digits."""
+        words = sum(map(is_words, self.cells))
+        return 2 * words < len(self.cells)
 
     def repeats_name(self) -> bool:
         """Return whether a cell is like the name."""

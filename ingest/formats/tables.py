@@ -32,7 +32,13 @@ _SAMPLE_CHARACTERS = 10_000  # of each row in which the delimiter is sought
 _SAMPLE_ROWS = 20  # titles and notes above the table must be fewer than its own rows among these
 
 
-def table_lines(rows: Iterable[Sequence[str]], *, header: bool = False, sheet: bool = False) -> list[str]:
+def table_lines(
+    rows: Iterable[Sequence[str]],
+    *,
+    header: bool = False,
+    sheet: bool = False,
+    web: bool = False,
+) -> list[str]:
     """Return the rows of a table as lines, with the names of their columns.
 
     A blank row ends a table, and notes may stand above it. In a sheet, tables may also stand side by side. The first
@@ -44,6 +50,7 @@ def table_lines(rows: Iterable[Sequence[str]], *, header: bool = False, sheet: b
         rows: The cells of each row.
         header: Whether the first row is marked as the header.
         sheet: Whether the rows are a sheet or a file of rows.
+        web: Whether they are a table of a web page: see `find_header`.
 
     Returns:
         The lines. A line of a single cell has an empty line before it and after it, and so has a table.
@@ -55,7 +62,7 @@ def table_lines(rows: Iterable[Sequence[str]], *, header: bool = False, sheet: b
     shown = map(cells_with_text, rows)
     for table in _split_tables(set_tables_apart(shown) if sheet else shown):
         written.set_apart()
-        for line in _lines(table.rows, header, sheet and not table.is_form):
+        for line in _lines(table.rows, header, sheet and not table.is_form, web):
             written.add(line)
     return written.lines
 
@@ -121,7 +128,7 @@ def cells_with_text(row: Sequence[str]) -> Row:
     return cells
 
 
-def _lines(rows: Iterator[Row], is_marked: bool, is_sheet: bool) -> Iterator[str]:
+def _lines(rows: Iterator[Row], is_marked: bool, is_sheet: bool, is_web: bool) -> Iterator[str]:
     """Yield the lines of one table: titles of a single cell, then the rows from the first that has several cells."""
     last_title: Row = {}  # it may be the name of some columns
     for row in rows:
@@ -136,13 +143,14 @@ def _lines(rows: Iterator[Row], is_marked: bool, is_sheet: bool) -> Iterator[str
             yield from last_title.values()
         last_title = {}
         left = min(map(min, top))
-        notes = count_notes(top)
+        notes = 0 if is_web and is_marked else count_notes(top)
         for note in top[:notes]:
             yield " ".join(note.values())  # a row of its own would be taken for a part of the table
         header = find_header(
             top[notes:],
             is_marked=is_marked,
             is_sheet=is_sheet,
+            is_web=is_web,
         )
         yield from _lines_below(chain(top[notes:], rows), header, left)
     yield from last_title.values()

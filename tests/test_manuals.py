@@ -66,7 +66,7 @@ def test_help_in_mallard(read, part, text):
             ),
             "Oils\nOil | Price\nOil: A | Price: 2\nOil: A | Price: 3",
         ),
-        ("<para>A &mdash; &lt;b&gt; &unknown;</para>", "A — <b> unknown"),
+        ("<para>A &mdash; &lt;b&gt; &unknown;</para>", "A — <b> &unknown;"),
     ],
 )
 def test_manuals_in_docbook(read, part, text):
@@ -85,6 +85,12 @@ def test_entities_are_found_only_in_definitions_beside_the_file(tmp_path):
     with Readers() as readers:
         content = readers.read(tmp_path / "a.xml")
     assert (content.title, content.text) == ("Lampyr", "# Lampyr\n\nIt burns.")
+
+
+def test_entities_that_nothing_defines_are_named(read):
+    content = read("a.docbook", DOCBOOK.format("<para>&app; shows &mdash; &amp;oil; and &vendor;.</para>"))
+    assert content.text == "# Lamps\n\n&app; shows — &oil; and &vendor;."
+    assert content.left_out == ("entities that the file does not define (app, vendor)",)
 
 
 def test_definitions_are_not_read_through_a_link(tmp_path):

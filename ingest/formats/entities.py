@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from html.entities import html5
 from pathlib import Path
 from typing import Any
@@ -23,10 +24,13 @@ _ALL = "all"
 _DOCTYPE_OF_ALL = b'<!DOCTYPE all SYSTEM "all"'
 
 
-def parse_with_entities(path: Path) -> etree._Element:
-    """Parse XML with the entities that it, files beside it or web pages define; others stand for their names.
+def parse_with_entities(path: Path) -> tuple[etree._Element, list[str]]:
+    """Parse XML with the entities that it, files beside it or web pages define; others stay as they are: `&product;`.
 
     Nothing else is opened, neither on this machine nor elsewhere.
+
+    Returns:
+        The root, and the names of the entities that nothing defines.
 
     Raises:
         DamagedError: It is not well-formed.
@@ -43,26 +47,29 @@ def parse_with_entities(path: Path) -> etree._Element:
     head = start[0] if start else b""
     prolog = _PROLOG.match(data, len(head))
     declared = _DOCTYPE.match(data, prolog.end() if prolog else len(head))
-    parser.resolvers.add(_Definitions(path, data, declared))
+    names = sorted(set(_ENTITY.findall(data.decode(errors="replace"))) - _PREDEFINED)
+    parser.resolvers.add(_Definitions(path, names, declared))
     rest = data[declared.end() :] if declared else b">" + data[len(head) :]
     try:
-        return etree.fromstring(head + _DOCTYPE_OF_ALL + rest, parser)
+        root = etree.fromstring(head + _DOCTYPE_OF_ALL + rest, parser)
     except etree.XMLSyntaxError as error:
         raise DamagedError(f"damaged: {error.msg}") from error
+    shown = set(_ENTITY.findall("".join(root.itertext())))
+    return root, [name for name in names if name in shown]
 
 
 class _Definitions(etree.Resolver):  # type: ignore[misc]
     """Finds what entities stand for: the names of products, or characters."""
 
-    def __init__(self, path: Path, data: bytes, declared: re.Match[bytes] | None) -> None:
+    def __init__(self, path: Path, names: Iterable[str], declared: re.Match[bytes] | None) -> None:
         super().__init__()
         self._folder = path.parent
         address = declared["address"] if declared else None
         lines: list[str] = []
         if address is not None:
             lines.append(f'<!ENTITY % own SYSTEM "{address.decode(errors="replace")}"> %own;')
-        for name in sorted(set(_ENTITY.findall(data.decode(errors="replace"))) - _PREDEFINED):
-            codes = [f"&#38;#{ord(character)};" for character in html5.get(f"{name};", name)]
+        for name in names:
+            codes = [f"&#38;#{ord(character)};" for character in html5.get(f"{name};", f"&{name};")]
             lines.append(f'<!ENTITY {name} "{"".join(codes)}">')
         self._all = "\n".join(lines)
 

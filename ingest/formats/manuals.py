@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
+from dataclasses import replace
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -15,7 +16,7 @@ from arag.ingest.formats.content import Content
 from arag.ingest.formats.entities import parse_with_entities
 from arag.ingest.formats.html import html_content
 from arag.ingest.formats.package import attribute, local_name
-from arag.text.normalise import collapse_whitespace
+from arag.text.normalise import collapse_whitespace, shorten
 
 _Names: TypeAlias = "dict[Any, str]"  # of all elements, without namespaces
 
@@ -63,6 +64,7 @@ _AROUND_LISTINGS = frozenset("listing page section item figure example note when
 _SPANS = ("rowspan", "colspan")
 _PARAGRAPHS = ("para", "simpara")
 _MAX_LEVEL = 6
+_MAX_NAMES = 80  # characters of names of entities in a note
 
 
 def read_manual(path: Path) -> Content:
@@ -71,7 +73,7 @@ def read_manual(path: Path) -> Content:
     Raises:
         DamagedError: It is not well-formed.
     """
-    root = parse_with_entities(path)
+    root, undefined = parse_with_entities(path)
     names: _Names = {}
     for element in root.iter(etree.Element):
         names[element] = local_name(element)
@@ -84,7 +86,11 @@ def read_manual(path: Path) -> Content:
         element.attrib.update(spans)
     page = etree.Element("html")
     etree.SubElement(page, "body").append(root)
-    return html_content(etree.tostring(page, method="html", encoding="unicode"))
+    content = html_content(etree.tostring(page, method="html", encoding="unicode"))
+    if not undefined:
+        return content
+    names = shorten(", ".join(undefined), _MAX_NAMES)
+    return replace(content, left_out=(*content.left_out, f"entities that the file does not define ({names})"))
 
 
 def _titles_by_id(names: Mapping[etree._Element, str]) -> dict[str, str]:

@@ -11,7 +11,7 @@ from arag.retrieval.corpus.values import is_code, read_date, read_number
 TEXT = ""  # the kind of a cell that is no value
 
 _MAX_NAME = 100  # characters of a column's name: longer cells are sentences
-_WORDS = re.compile(r"[^\W\d_]+\.?(?:(?:[ /&,'’-]| & )[^\W\d_]+\.?){0,3}(?: ?[(（][^()（）]*[)）])?:?")
+_WORDS = re.compile(r"[^\W\d_]+\.?(?:(?:[ /&,'’-]| & )[^\W\d_]+\.?){0,3}(?:(?: \(|（)[^()（）]+[)）])?:?")
 _MAX_WORDS = 40  # characters of such a cell
 _YEAR = re.compile(r"(?:1[6-9]|20)\d\d")
 _OTHER_VALUE = re.compile(

@@ -198,6 +198,8 @@ def _has_header(rows: Sequence[Sequence[etree._Element]]) -> bool:
         cells = filled if len(filled) > 1 else row
         if all(cell.tag == "th" for cell in cells):
             return True
+        if len(filled) < 2:  # such as a letter of an index
+            return False
     are_bold = list(map(_is_bold, with_cells))
     return are_bold == [True, False]
 

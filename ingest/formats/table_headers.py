@@ -60,9 +60,12 @@ def find_header(top: Sequence[Row], *, is_marked: bool, is_sheet: bool, is_web: 
         return Header(divided, rows=2)
     if is_marked and _may_be_marked(top[0]):
         return Header(top[0], rows=1)
-    if _is_header(top, is_sheet) and (not is_web or _stands_out(top)):
-        return Header(top[0], rows=1)
-    return Header()
+    if not _is_header(top, is_sheet):
+        return Header()
+    must_stand_out = is_web and not is_marked
+    if must_stand_out and not _stands_out(top):
+        return Header()
+    return Header(top[0], rows=1)
 
 
 def _is_header(top: Sequence[Row], is_sheet: bool) -> bool:

@@ -97,6 +97,26 @@ def test_a_word_that_a_column_divides_is_whole(read):
     assert "two brethren who came" in read("a.pdf", pages.finish()).text
 
 
+def test_a_footnote_is_not_in_the_sentence_that_goes_on_in_the_next_column(read):
+    pages = Pages()
+    y = pages.lines(72, 700, [*LEFT[:-1], "kept a ledger of all the Cana-"])
+    pages.text(80, y - 20, "1", size=6)
+    pages.text(84, y - 24, "It is now in the museum.", size=8)
+    pages.lines(320, 700, ["dian sacks.", *RIGHT])
+    text = read("a.pdf", pages.finish()).text
+    assert "kept a ledger of all the Canadian sacks." in text
+    assert text.endswith("It is now in the museum.")
+
+
+def test_small_type_below_a_whole_sentence_stays_in_its_column(read):
+    pages = Pages()
+    y = pages.lines(72, 700, LEFT)
+    pages.text(72, y - 20, "1 It is now in the museum.", size=8)
+    pages.lines(320, 700, RIGHT)
+    text = read("a.pdf", pages.finish()).text
+    assert text.index("museum") < text.index(RIGHT[0])
+
+
 def test_columns_of_an_index_that_are_written_row_by_row(read):
     left = ["barley, 12", "bridge, 3", "carts, 14, 15", "flood of 1861, 22", "marks, 9"]
     right = ["mill, 1, 4", "noon bell, 7", "race, 8", "rye, 11, 12", "sluice, 2"]

@@ -1,0 +1,47 @@
+"""Footnotes of a PDF in columns: those that interrupt a sentence go to the end of the page."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+from arag.ingest.formats.headings import Line
+from arag.ingest.formats.pdf.bold import usual_size
+
+_MARKED = re.compile(r"(?:\[?\d{1,3}\]?|[*†‡§¶])\s*[^\W\d_]")  # the number of a note, and its first word
+_SENTENCE_END = re.compile(r"[.!?:;。！？][”’»)\]\"']*$")
+_SMALLER = 0.92  # times the size of most text
+
+
+def move_footnotes(lines: Sequence[Line]) -> list[Line]:
+    """Return the lines of a page; footnotes are after its last line if a sentence goes on in the next column."""
+    small = _SMALLER * usual_size(lines)
+    text: list[Line] = []
+    notes: list[Line] = []
+    columns = list(_columns(lines))
+    for column in columns[:-1]:
+        start = _start_of_notes(column, small)
+        text += column[:start]
+        notes += column[start:]
+    return [*text, *columns[-1], *notes] if notes else list(lines)
+
+
+def _columns(lines: Sequence[Line]) -> Iterator[list[Line]]:
+    """Yield the columns of a page: each ends where the next line is higher."""
+    column: list[Line] = []
+    for line in lines:
+        if column and line.bottom > column[-1].top:
+            yield column
+            column = []
+        column.append(line)
+    yield column
+
+
+def _start_of_notes(column: Sequence[Line], small: float) -> int:
+    """Return where the footnotes of a column begin that follow half a sentence; the column's end if none do."""
+    start = len(column)
+    while start > 1 and column[start - 1].size < small:
+        start -= 1
+    is_interrupted = not _SENTENCE_END.search(column[start - 1].text)
+    begins_with_mark = start < len(column) and _MARKED.match(column[start].text)
+    return start if is_interrupted and begins_with_mark else len(column)

@@ -347,17 +347,21 @@ def _mark_up(element: etree._Element, text: str, layout: _Layout) -> str:
         lines = [_on_one_line(text), *table_rows(element, layout.cell_texts)]
         return "\n".join(lines).replace(" ", _NO_BREAK_SPACE)
     if element.tag in _HEADINGS:
-        heading = _on_one_line(text)
-        level = int(element.tag[1])
-        if not heading or _is_label(element, heading):
-            return text
-        return f"{_HEADING * level} {heading}"
+        return _mark_heading(element, text)
     if element.tag == "dd" and not text.strip():
         return ""  # its term is a line of its own, and so is the next one
     if element.tag == "pre":
         return _show_code(text)
     before, after = _MARKS.get(element.tag, ("", ""))
     return f"{before}{text}{after}"
+
+
+def _mark_heading(element: etree._Element, text: str) -> str:
+    heading = _on_one_line(text)
+    if not heading or _is_label(element, heading):
+        return text
+    level = int(element.tag[1])
+    return f"{_HEADING * level} {heading}"
 
 
 def _show_code(text: str) -> str:

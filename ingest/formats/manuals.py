@@ -89,8 +89,8 @@ def read_manual(path: Path) -> Content:
     content = html_content(etree.tostring(page, method="html", encoding="unicode"))
     if not undefined:
         return content
-    names = shorten(", ".join(undefined), _MAX_NAMES)
-    return replace(content, left_out=(*content.left_out, f"entities that the file does not define ({names})"))
+    shown = shorten(", ".join(undefined), _MAX_NAMES)
+    return replace(content, left_out=(*content.left_out, f"entities that the file does not define ({shown})"))
 
 
 def _titles_by_id(names: Mapping[etree._Element, str]) -> dict[str, str]:

@@ -96,11 +96,12 @@ def test_a_document_is_found_by_words_that_only_its_name_has(tools, name, chunk_
     assert content.startswith(f"The nearest, by similarity:\n\n[{chunk_id}] ")
 
 
-@pytest.mark.parametrize("name", ["3.2.1", "list supplier", "energy -a", "2024.1"])
-def test_other_words_of_a_name_or_in_another_order_are_not_in_it(make_index, name):
+@pytest.mark.parametrize("name", ["3.2.1", "list-supplier", "energy -a", "2024.1"])
+def test_a_word_with_its_pieces_in_another_order_is_in_no_name(make_index, name):
     index = make_index([{"id": "energy/1_2.csv", "title": "3.1.2 Supplier list 2024", "text": "January"}])
     (tool,) = make_tools(index, names=["keyword_search"])
-    assert "in the name of" in tool.invoke({"keywords": ["energy 3.1.2"]})
+    for each in ("energy 3.1.2", "2024 supplier"):
+        assert "in the name of" in tool.invoke({"keywords": [each]})
     assert "name" not in tool.invoke({"keywords": [name]})
 
 

@@ -31,7 +31,7 @@ _ARTICLES = frozenset(
 
 
 def find_named(name: str, view: View, *, but: Collection[str] = ()) -> list[int]:
-    """Find documents that have the words of a name, in this order, in their file name and title, except some documents.
+    """Find documents that have all words of a name in their title or file name, except some documents.
 
     The pieces of a word such as `1.2.3` are side by side there.
 
@@ -50,7 +50,7 @@ def find_named(name: str, view: View, *, but: Collection[str] = ()) -> list[int]
     for document_id, entry in view.entries(candidates).items():
         if document_id in but:
             continue
-        if _has_in_order(name_words(f"{document_id} {entry.title}"), parts):
+        if _has_parts(name_words(f"{document_id} {entry.title}"), parts):
             first_chunks.append(f"{document_id}:0")
     row_ids = view.row_ids(first_chunks[:_MAX_NAMED])
     return list(row_ids.values())
@@ -142,22 +142,13 @@ def _count_telling(roots: Sequence[str]) -> int:
     return sum(root not in _ARTICLES for root in roots)
 
 
-def _has_in_order(name: Sequence[str], parts: Iterable[Sequence[str]]) -> bool:
-    rest = name
+def _has_parts(name: Sequence[str], parts: Iterable[Sequence[str]]) -> bool:
+    """Return whether a name has the pieces of each part side by side."""
     for pieces in parts:
         # In scripts without spaces, words may be inside longer ones: the view has checked that they occur.
         if any(map(is_east_asian, pieces)):
             continue
-        end = _find_end(pieces, rest)
-        if end < 0:
+        places = range(len(name) - len(pieces) + 1)
+        if not any(name[place : place + len(pieces)] == pieces for place in places):
             return False
-        rest = rest[end:]
     return True
-
-
-def _find_end(pieces: Sequence[str], name: Sequence[str]) -> int:
-    """Return the place behind words that are side by side in a name, or -1."""
-    for end in range(len(pieces), len(name) + 1):
-        if name[end - len(pieces) : end] == pieces:
-            return end
-    return -1

@@ -326,3 +326,12 @@ def test_a_sentence_that_announces_a_command_is_quoted_with_it(tmp_path):
         state = create_arag_agent("extractive", index).invoke(asked("Which command removes old kernels?"))
     assert "with this command: mill --purge kernel" in state["answer"]
     assert state["grounding"] == "supported"
+
+
+def test_a_name_as_in_programs_is_no_other_name_with_the_same_parts(make_index):
+    texts = {"j.md": "The function bessel_j is defined by a sum.", "y.md": "By a limit bessel_y is defined."}
+    index = make_index(texts)
+    agent = create_arag_agent("extractive", index)
+    answer = agent.invoke(asked("How is bessel_y defined?"))["answer"]
+    assert answer.startswith("By a limit bessel_y is defined.")
+    assert "bessel_k" not in agent.invoke(asked("How is bessel_k defined?"))["answer"]

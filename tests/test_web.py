@@ -557,3 +557,21 @@ def test_the_process_that_draws_pages_is_ready_before_the_first_request(folder, 
         serve_web(index)
     monkeypatch.setattr(WorkerProcess, "_launch", None)  # no other process is started
     assert originals.draw_page(folder / "corpus" / "light.pdf", [SENTENCE], 1).startswith(b"\x89PNG")
+
+
+def test_what_stands_for_itself_is_one_keyword(tmp_path):
+    literals = ["--force", "-a", "net.listen", "C++", ".htaccess", "/etc/fstab", "#include", "std::string", "mod_ident"]
+    records = []
+    for number, literal in enumerate(literals):
+        parts = re.sub(r"\W|_", " ", literal)
+        records.append({"id": f"other{number}", "title": parts, "text": f"{parts}. Then {parts}: {parts}."})
+        records.append(
+            {"id": f"with{number}", "title": "Notes", "text": f"Day {number} was long. Write {literal} there."}
+        )
+    with open_index(write_index(tmp_path, records), embedder=HashEmbeddings()) as index:
+        app = Site(index, agent=None, model="", reports=None).make_app("token", 80)
+        client = TestClient(app, base_url="http://localhost", cookies={"arag-80": "token"})
+        for number, literal in enumerate(literals):
+            first = search(client, q=f"the {literal}").select_one(".hits a")
+            assert f"with{number}" in first["href"]
+        assert texts(search(client, q="mod_idnet").select(".warn")) == ["Not found: mod_idnet (closest: mod_ident)."]

@@ -27,7 +27,7 @@ from arag.models.notes import Notes, Sentence, read_conversation
 from arag.text.languages import COMMON_WORDS, SHARED_WORDS, has_english, is_english, is_foreign
 from arag.text.marks import mark, without_marks
 from arag.text.scripts import is_east_asian
-from arag.text.words import content_words, find_names, list_words, stem
+from arag.text.words import content_words, find_literals, find_names, list_terms, stem
 
 _MAX_SEARCHES = 5  # tool calls after which it follows no more names
 _MAX_QUOTES = 3  # sentences of an answer
@@ -172,17 +172,26 @@ def _call(name: str, **arguments: Any) -> AIMessage:
 
 def question_keywords(question: str) -> list[str]:
     """Return what to look up for a question: its names and quotations, or else its words; at most eight."""
-    keywords = find_names(question) or _list_asked(question)
+    names = find_names(question)
+    keywords = [*find_literals(question), *names] if names else _list_asked(question)
     spaced = [word for word in keywords if len(word) <= _MAX_UNSPACED_CHARACTERS or not is_east_asian(word)]
     return spaced[:_MAX_KEYWORDS]
 
 
 def _list_asked(question: str) -> list[str]:
     """Return the words of a question, without common ones of its language."""
-    words = list_words(question)
+    words = list_terms(question)
     if _is_in_english(question):
         return words
     return [word for word in words if word not in COMMON_WORDS]
+
+
+def _list_stems(question: str) -> set[str]:
+    """Return the content words of a question; of `bessel_y` and the like, no parts: these ask for something else."""
+    asked = _list_asked(question)
+    literals = [word for word in asked if find_literals(word)]
+    others = [word for word in asked if word not in literals]
+    return content_words(" ".join(others)).union(map(stem, literals))
 
 
 def _is_in_english(question: str) -> bool:
@@ -192,7 +201,7 @@ def _is_in_english(question: str) -> bool:
 
 def _choose_sentences(notes: Notes) -> list[Sentence]:
     """Choose sentences one by one: each covers the most open words, and preferably names from the ones before."""
-    open_words = content_words(" ".join(_list_asked(notes.question)))
+    open_words = _list_stems(notes.question)
     quotes: list[Sentence] = []
     links: set[str] = set()  # new names
 
@@ -253,7 +262,7 @@ def _find_answers(notes: Notes, quotes: Sequence[Sentence]) -> Sequence[Sentence
     """Return the quotes that may answer the question; in other languages than English, those near it in meaning."""
     if not _is_in_english(notes.question):
         return [quote for quote in quotes if _may_answer(quote, notes)]
-    words = content_words(" ".join(_list_asked(notes.question)))
+    words = _list_stems(notes.question)
     found: set[str] = set()
     for sentence in notes.sentences.values():
         found |= sentence.words
@@ -283,7 +292,7 @@ def _is_near(quote: Sentence, notes: Notes) -> bool:
         return True
     if notes.similarities.get((quote.chunk_id, quote.text), 0.0) >= _MIN_SIMILARITY:
         return True
-    words = content_words(" ".join(_list_asked(notes.question)))
+    words = _list_stems(notes.question)
     return len(words & quote.words) > _MOST_WORDS * len(words)
 
 

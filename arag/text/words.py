@@ -32,6 +32,24 @@ _NAME = re.compile(rf"(?:{_CAPITALISED}|[A-Z])(?:\s+{_INSIDE_NAME}(?:{_CAPITALIS
 _QUOTED = re.compile(r"[\"“]([^\"”]{2,60})[\"”]")
 _LONG_NUMBER = re.compile(r"\b\d{3,}\b")  # such as a year
 _POSSESSIVE = re.compile(r"['’]s$")
+# An option, a path, a hidden file, a directive, a name of a language; or letters and digits that signs join.
+_LITERAL = re.compile(
+    r"(?<![\w./:#+-])(?:--?[A-Za-z][\w-]*|(?:/[\w.+-]*\w)+|\.[A-Za-z]\w+|#[A-Za-z]\w+|[A-Za-z](?:\+\+|#)(?!\w)"
+    r"|[^\W_]\w*(?:(?:::|[.-])[^\W\d_]\w+)*)"
+)
+_JOINED_LITERAL = re.compile(r"^\W|\W$|[^\W_]_+[^\W_]|::|\w\w\.\w\w")
+
+
+def find_literals(text: str) -> list[str]:
+    """Return what stands in a text for itself: `--force`, `/etc/fstab`, `net.listen`, `bessel_y`, `std::string`."""
+    return [literal for literal in _LITERAL.findall(text) if _JOINED_LITERAL.search(literal)]
+
+
+def list_terms(text: str) -> list[str]:
+    """Return what stands in a text for itself, and its other words without stop words, in lower case."""
+    literals = [literal.lower() for literal in find_literals(text)]
+    words = _LITERAL.sub(lambda match: " " if _JOINED_LITERAL.search(match[0]) else match[0], text)
+    return [*dict.fromkeys(literals), *list_words(words)]
 
 
 def find_names(text: str) -> list[str]:
@@ -62,8 +80,8 @@ def list_words(text: str) -> list[str]:
 
 
 def content_words(text: str) -> set[str]:
-    """Return the stems of a text's words, and the pairs of characters of words in scripts without spaces."""
-    found: set[str] = set()
+    """Return the stems of a text's words, what stands for itself, and the pairs of characters of unspaced words."""
+    found = {stem(literal.lower()) for literal in find_literals(text)}
     for word in list_words(text):
         found.add(stem(word))
         for run in _COMPARED_IN_PAIRS.findall(word):

@@ -41,7 +41,8 @@ class Passage:
 def find_passages(index: Index, query: str) -> tuple[list[Passage], dict[str, list[str]]]:
     """Return the best chunks by keywords and meaning, and the keywords without any, with the terms closest to them.
 
-    Those with all keywords come first, and contents last. The same text comes once, with its copies.
+    Those with all keywords come first, and of these the ones that spell them so; contents come last. The same text
+    comes once, with its copies.
     """
     keywords = list_keywords(query)
     by_keyword = index.keyword_search(keywords, HITS, ranking="bm25")
@@ -55,10 +56,11 @@ def find_passages(index: Index, query: str) -> tuple[list[Passage], dict[str, li
             scores[shown.hit.chunk_id] += 1 / (_SMOOTHING + rank)
             hits.setdefault(shown.hit.chunk_id, shown)
 
-    def rank_of(chunk_id: str) -> tuple[bool, bool, float, str]:
+    def rank_of(chunk_id: str) -> tuple[bool, bool, bool, float, str]:
         hit = hits[chunk_id].hit
-        has_all = len(hit.keyword_counts) == len(keywords)
-        return is_in_contents(hit), not has_all, -scores[chunk_id], chunk_id
+        has_all = len(hit.keyword_counts) >= len(keywords)
+        has_all_as_written = hit.keyword_counts.keys() >= set(keywords)
+        return is_in_contents(hit), not has_all, not has_all_as_written, -scores[chunk_id], chunk_id
 
     missing: dict[str, list[str]] = {}
     for report in by_keyword.keywords:

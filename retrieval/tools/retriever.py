@@ -14,7 +14,7 @@ from pydantic import Field
 from arag.retrieval.index import Index
 from arag.retrieval.tools.documents import make_document
 from arag.retrieval.types import Hit
-from arag.text.words import list_words
+from arag.text.words import list_terms
 
 Search: TypeAlias = Literal["semantic", "keyword"]
 
@@ -82,5 +82,5 @@ class IndexRetriever(BaseRetriever):
 
 
 def list_keywords(query: str) -> list[str]:
-    """Return what is quoted in a query, and its words except common English ones; if there are none, all of it."""
-    return [*_QUOTED.findall(query), *list_words(_QUOTED.sub(" ", query))][:_MAX_KEYWORDS] or [query]
+    """Return what is quoted in a query, names as in programs, and words except common English ones; else all of it."""
+    return [*_QUOTED.findall(query), *list_terms(_QUOTED.sub(" ", query))][:_MAX_KEYWORDS] or [query]

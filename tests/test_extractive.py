@@ -16,6 +16,7 @@ from arag.evaluation.paper_tools import PAPER_TOOLS
 from arag.graph.graph import create_arag_agent
 from arag.graph.prompts import forced_prompt, forced_question
 from arag.models.extractive import ExtractiveModel, admits_no_answer
+from arag.models.notes import Notes
 from arag.retrieval.tools.sets import PAPER
 from fakes import HashEmbeddings
 from scripted import ScriptedModel, asked, call
@@ -335,3 +336,12 @@ def test_a_name_as_in_programs_is_no_other_name_with_the_same_parts(make_index):
     answer = agent.invoke(asked("How is bessel_y defined?"))["answer"]
     assert answer.startswith("By a limit bessel_y is defined.")
     assert "bessel_k" not in agent.invoke(asked("How is bessel_k defined?"))["answer"]
+
+
+def test_each_sentence_of_an_excerpt_has_the_title_alone():
+    notes = Notes("Which?")
+    notes.add_text("[a.md:1] (part 2 of 3) Git > Git page > NAME: It is one.\nGit page > OPTIONS: It is another.")
+    assert [(each.title, each.text) for each in notes.sentences.values()] == [
+        ("Git", "It is one."),
+        ("Git", "It is another."),
+    ]

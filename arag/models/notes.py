@@ -13,6 +13,7 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMe
 from arag.models.answering import Candidate, describe_count, leads_in, only_asks
 from arag.text.contents import cut_out, find_lists
 from arag.text.marks import read_results, without_marks
+from arag.text.normalise import HEADING_BOUNDARY
 from arag.text.words import find_names
 
 # The request for a forced answer, as `arag.graph.prompts` writes it.
@@ -21,6 +22,7 @@ _FORCED = re.compile(r"(.*?)\n\nWhat was found:\n\n<(passages-\d+)>\n(.*)\n</\2>
 _NOTES = re.compile(r"^ \((?:-?\d\.\d\d|part \d|(?:page|slide|sheet)s? )[^)\n]*\)")
 _PLACE = re.compile(r"(?:^|, )(?:part \d+ of \d+|(?:page|slide)s? \d+|sheets? ).*$")
 _LINE = re.compile(r"^\s*(?:[#|]|```|[-*+•] |\d{1,3}[.)] ).*$", re.MULTILINE)  # a heading, row, fence or item
+_HEADINGS = re.compile(r"^(?:[^\n|:]+ > )+[^\n|:]+:\s", re.MULTILINE)  # in front of an excerpt's sentences
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+|(?<=[.!?][\"”’)])\s+|(?<=[。！？])(?![”’」』）])|\n\s*\n|…")
 
 
@@ -77,8 +79,11 @@ class Notes:
         """Add the sentences of chunks and excerpts in the form that the tools write."""
         for chunk_id, shown in read_results(text):
             head, _, body = _NOTES.sub("", shown).partition("\n")
-            title, _, excerpt = head.strip().partition(": ")
-            title = _PLACE.sub("", title)
+            title, is_excerpt, excerpt = f"{head.strip()} ".partition(": ")
+            title = _PLACE.sub("", title.strip())
+            if is_excerpt:
+                title = title.partition(HEADING_BOUNDARY)[0]
+                body = _HEADINGS.sub("", body)
             body = cut_out(body, find_lists(body, title))  # contents only name what other sentences say
             # Headings, rows and items are not part of a sentence: blank lines set them apart.
             separated = _LINE.sub(r"\n\n\g<0>\n\n", f"{excerpt}\n{body}")

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from operator import attrgetter
 
 from arag.ingest.formats.headings import Line
 from arag.ingest.formats.pdf.bold import usual_size
 
-_MARKED = re.compile(r"(?:\[?\d{1,3}\]?|[*†‡§¶])\s*[^\W\d_]")  # the number of a note, and its first word
-_SENTENCE_END = re.compile(r"[.!?:;。！？][”’»)\]\"']*$")
+_CLOSING = r"”’»)\]\"'"
+# A line that does not end a sentence; below it, the number of a note and its first word.
+_INTERRUPTED = re.compile(
+    rf"[^.!?:;。！？{_CLOSING}][{_CLOSING}]*\n(?:\[?\d{{1,3}}\]?|[*†‡§¶])(?:\s+[^\W\d_]|[^\W\d_]{{2}})"
+)
+_TEXT = attrgetter("text")
 _SMALLER = 0.92  # times the size of most text
 
 
@@ -23,7 +28,7 @@ def move_footnotes(lines: Sequence[Line]) -> list[Line]:
         start = _start_of_notes(column, small)
         text += column[:start]
         notes += column[start:]
-    return [*text, *columns[-1], *notes] if notes else list(lines)
+    return [*text, *columns[-1], *notes]
 
 
 def _columns(lines: Sequence[Line]) -> Iterator[list[Line]]:
@@ -42,6 +47,6 @@ def _start_of_notes(column: Sequence[Line], small: float) -> int:
     start = len(column)
     while start > 1 and column[start - 1].size < small:
         start -= 1
-    is_interrupted = not _SENTENCE_END.search(column[start - 1].text)
-    begins_with_mark = start < len(column) and _MARKED.match(column[start].text)
-    return start if is_interrupted and begins_with_mark else len(column)
+    around = column[start - 1 : start + 1]
+    texts = "\n".join(map(_TEXT, around))
+    return start if _INTERRUPTED.search(texts) else len(column)

@@ -94,13 +94,11 @@ def _letters_of(font: bytes, objects: Mapping[bytes, bytes]) -> Iterator[tuple[_
     encoding = _ENCODING.search(font)
     if len(names) != 1 or not encoding:  # a page may have several fonts in itself
         return
-    reference, value = encoding.groups()
-    differences = _DIFFERENCES.search(value or objects.get(reference, b""))
-    if not differences:
-        return
+    reference, value = encoding.groups(default=b"")
+    differences = b"".join(_DIFFERENCES.findall(objects.get(reference, value)))
     name = names[0].decode("latin-1")
     code = 0
-    for token in _CODE_OR_NAME.findall(differences[1]):
+    for token in _CODE_OR_NAME.findall(differences):
         if token.isdigit():
             code = int(token)
             continue

@@ -173,6 +173,15 @@ def test_accents_beside_their_letter(read, line, text):
     assert read("a.pdf", pages.finish()).text == text
 
 
+def test_an_accent_that_is_written_within_another_word_does_not_divide_it(read):
+    pages = Pages()
+    c = pages.text(72, 700, "Moga by")
+    end = pages.text(c, 700, "c istotne, je")
+    pages.text(c + 1, 700, "´")
+    pages.text(end, 700, "zeli dotyczy")
+    assert read("a.pdf", pages.finish()).text == "Moga być istotne, jezeli dotyczy"
+
+
 # --- raised figures ---
 
 

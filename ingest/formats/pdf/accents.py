@@ -54,7 +54,18 @@ def compose(page: PageText, place: int) -> Mapping[int, str]:
     for space, other in ((place + 1, place + 2), (place - 1, place - 2)):
         if page.character_at(space) == " " and _is_beside(page, target, other):
             changes[space] = ""  # PDFium's, as if the accent were the end of a word
+    changes.update(_close_gap(page, place))
     return changes
+
+
+def _close_gap(page: PageText, place: int) -> dict[int, str]:
+    """Return the spaces around an accent, with nothing in each, if it is far from its letter, within another word."""
+    before = place - 1
+    before -= page.character_at(before) == " "
+    after = place + 1
+    after += page.character_at(after) == " "
+    is_in_word = _is_beside(page, after, before)
+    return dict.fromkeys(range(before + 1, after), "") if is_in_word else {}
 
 
 def _is_beside(page: PageText, target: int, place: int) -> bool:

@@ -504,6 +504,11 @@ def test_names_and_texts_may_be_in_double_quotes(reports, sql, rows):
     assert reports.query_tables(sql).rows == rows
 
 
+def test_columns_without_an_alias_are_named_as_the_query_has_them(reports):
+    results = reports.query_tables('SELECT max("Price"), [Lot] + 1, "Lot" AS "a lot" FROM "harvest"')
+    assert results.columns == ('max("Price")', "[Lot] + 1", "a lot")
+
+
 @pytest.mark.parametrize(
     ("sql", "message"),
     [

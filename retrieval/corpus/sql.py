@@ -12,7 +12,14 @@ import numpy as np
 from rapidfuzz.distance import OSA
 
 from arag.errors import InputError, StorageError
-from arag.retrieval.corpus.statements import find_sources, may_make_column, resolve_names, with_origins, without_fence
+from arag.retrieval.corpus.statements import (
+    as_written,
+    find_sources,
+    may_make_column,
+    resolve_names,
+    with_origins,
+    without_fence,
+)
 from arag.retrieval.corpus.tables import (
     CATALOGUE,
     CATALOGUE_COLUMNS,
@@ -147,7 +154,7 @@ def _make_results(
         chunk_ids_by_row.append(chunk_ids)
     return TableResults(
         sql=sql,
-        columns=tuple(columns[:width]),
+        columns=tuple(as_written(column, sql, database.tables) for column in columns[:width]),
         rows=tuple(tuple(row[:width]) for row in rows),
         chunk_ids=_only_known(chunk_ids_by_row, view),
         total=answer["total"],

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -104,20 +104,33 @@ def resolve_names(sql: str, tables: Mapping[str, CorpusTable]) -> str:
         sql: The statement.
         tables: The tables, by name.
     """
+    return "".join(resolved for _, resolved in _resolve(sql, tables))
+
+
+def as_written(column: str, sql: str, tables: Mapping[str, CorpusTable]) -> str:
+    """Return the name that SQLite gives to an expression with the quoted names as the statement has them."""
+    if "`" not in column:
+        return column
+    for token, resolved in _resolve(sql, tables):
+        if token.kind == "quoted":
+            column = column.replace(resolved, token.text)
+    return column
+
+
+def _resolve(sql: str, tables: Mapping[str, CorpusTable]) -> Iterator[tuple[_Token, str]]:
+    """Yield the pieces of a statement, each with the text that SQLite knows."""
     names = _known_names(tables)
     tokens = _read_tokens(sql)
     for token in tokens:
         if token.kind == "quoted" and token.before in {"AS", ")"}:  # an alias
             names[token.name.casefold()] = token.name
-    resolved = ""
     for token in tokens:
         text = token.text
         if token.kind == "quoted":
             text = _resolve_quoted(token, names)
         elif not text.isascii():  # SQLite ignores the case of ASCII letters only
             text = names.get(text.casefold(), text)
-        resolved += text
-    return resolved
+        yield token, text
 
 
 def _known_names(tables: Mapping[str, CorpusTable]) -> dict[str, str]:

@@ -109,6 +109,7 @@ def test_a_search_shows_people_all_hits_in_the_order_of_their_rank(arag, tmp_pat
         (["ingest", "{tmp}/good.txt", "--index", "{tmp}/good.txt"], "is a file: give a folder for the index"),
         (["ingest", "{tmp}/latin.txt", "--index", "{tmp}/i", "--as", ".log"], ".log=.txt"),
         (["ask", "q", "--index", "{tmp}/i"], "no index in"),
+        (["search", "keyword", "q", "--index", "{tmp}/good.txt"], "give a folder, not a file"),
         (["ask", " ", "--index", "{index}"], "blank"),
         (["ask", "q", "--index", "{index}", "--html", "{tmp}/none/run.html"], "does not exist"),
         (["ask", "q", "--index", "{index}", "--model", "openai:gpt-5-mini"], "OPENAI_API_KEY"),

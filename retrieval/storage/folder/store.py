@@ -46,7 +46,9 @@ class FolderStore:
     def open(self) -> FolderView:
         try:
             (self._folder / INDEX_FILE).stat()
-        except (FileNotFoundError, NotADirectoryError):
+        except NotADirectoryError:
+            raise IndexNotFoundError(f"no index in {self.location}: give a folder, not a file") from None
+        except FileNotFoundError:
             if (self._folder / DRAFT_FILE).exists():
                 hint = " yet: its first ingestion goes on, or was interrupted: run it again"
             else:

@@ -39,16 +39,17 @@ class _Line(NamedTuple):
     level: int  # of a heading in Markdown: 1 to 6; 0 for other lines
 
 
-def split_blocks(text: str, title: str, *, is_plain: bool = False) -> Iterator[Block]:
+def split_blocks(text: str, title: str, *, is_plain: bool = False, is_code: bool = False) -> Iterator[Block]:
     """Yield the blocks of a text; only white space lies between them.
 
     Args:
         text: The text.
         title: The document's title.
         is_plain: Whether a line with bars may be code.
+        is_code: Whether no line is a heading.
     """
     paragraph: Block | None = None
-    for line in _lines(text, title, is_plain=is_plain):
+    for line in _lines(text, title, is_plain=is_plain, is_code=is_code):
         if paragraph and line.ends_paragraph:
             yield paragraph
             paragraph = None
@@ -72,7 +73,7 @@ def split_blocks(text: str, title: str, *, is_plain: bool = False) -> Iterator[B
         yield paragraph
 
 
-def _lines(text: str, title: str, *, is_plain: bool) -> Iterator[_Line]:
+def _lines(text: str, title: str, *, is_plain: bool, is_code: bool) -> Iterator[_Line]:
     lines = text.splitlines(keepends=True)
     rows = find_rows(text) if is_plain else None
     next_start = 0
@@ -90,9 +91,10 @@ def _lines(text: str, title: str, *, is_plain: bool) -> Iterator[_Line]:
         is_fence = FENCE_LINE.match(line) is not None
         is_rule = _RULE.match(line) is not None
         is_item = LIST_ITEM.match(line) is not None
-        heading = None if has_bars else HEADING_LINE.match(line)
+        may_be_heading = not (has_bars or is_code)
+        heading = HEADING_LINE.match(line) if may_be_heading else None
         level = 0
-        may_be_underlined = is_after_blank and not is_rule
+        may_be_underlined = is_after_blank and not is_rule and not is_code
         if may_be_underlined and not is_fenced:
             level = underlined_level(stripped, following)
         is_alone = any(

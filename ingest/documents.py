@@ -32,6 +32,7 @@ class Document:
         marks_headings: Whether all headings are marked as in Markdown, so that no plain line is taken for one.
         headings_apart: Whether no plain line inside a paragraph is taken for a heading.
         is_plain: Whether it is written by hand: a bar is text where it does not certainly divide the cells of a row.
+        is_code: Whether it is a program or settings, without headings.
     """
 
     id: str
@@ -50,6 +51,7 @@ class Document:
     marks_headings: bool = False
     headings_apart: bool = False
     is_plain: bool = False
+    is_code: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -338,6 +338,7 @@ def _to_document(content: Content, document_id: str, path: Path) -> Document:
         marks_headings=content.marks_headings,
         headings_apart=content.headings_apart,
         is_plain=content.is_plain,
+        is_code=content.is_code,
     )
 
 

@@ -27,6 +27,7 @@ def split_sentences(
     guess_headings: bool = True,
     headings_apart: bool = False,
     is_plain: bool = False,
+    is_code: bool = False,
 ) -> list[Sentence]:
     """Find the sentences of a text, with the headings above them and the headers of their tables.
 
@@ -40,16 +41,17 @@ def split_sentences(
         headings_apart: Whether it must then stand by itself, after a finished sentence, or have a section's number at
             the start of a paragraph.
         is_plain: Whether a bar is a part of the text where it does not certainly divide the cells of a row.
+        is_code: Whether no line is a heading: `# Rye` is a comment.
 
     Returns:
         The sentences, in order.
     """
     sentences: list[Sentence] = []
     outline = Outline(title)
-    headings = PlainHeadings(text, outline, are_wanted=guess_headings, are_apart=headings_apart)
+    headings = PlainHeadings(text, outline, are_wanted=guess_headings and not is_code, are_apart=headings_apart)
     end_of_text = Block(len(text), len(text), embedded=False)
     before = Block(0, 0)
-    for block, following in pairwise([*split_blocks(text, title, is_plain=is_plain), end_of_text]):
+    for block, following in pairwise([*split_blocks(text, title, is_plain=is_plain, is_code=is_code), end_of_text]):
         place = Place(text, before, block, following)
         before = block
         level = block.level

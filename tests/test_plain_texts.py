@@ -80,7 +80,7 @@ He grinds no oats.
 """
 
 
-@pytest.mark.parametrize("name", ["a.txt", "LICENCE", "a.md", "a.py"])
+@pytest.mark.parametrize("name", ["a.txt", "LICENCE", "a.md"])
 def test_lines_of_a_paragraph_are_no_headings(read, name):
     content = read(name, LICENCE)
     assert content.headings_apart
@@ -261,7 +261,7 @@ def test_other_first_lines_of_a_plain_text_are_no_title(read, top):
 def test_an_underlined_line_is_no_heading_in_other_texts(read, name, text, listing):
     content = read(name, text.format(listing))
     first, _, last = listing.split("\n")
-    sentences = split_sentences(content.text, title=content.title)
+    sentences = split_sentences(content.text, title=content.title, is_code=content.is_code)
     shown = [content.text[s.start : s.end] for s in sentences if s.embedded]
     assert any(first in sentence for sentence in shown)
     assert not any("ight" in sentence.heading for sentence in sentences)
@@ -629,3 +629,37 @@ def test_a_text_whose_file_has_a_common_name_is_called_as_its_first_heading(make
     }
     titles = [document.title for document in make_index(documents).documents()]
     assert titles == ["Babel 3.84", "Geometry v5.9", "Lamps", "README", "tower"]
+
+
+@pytest.mark.parametrize("name", ["a.sh", "a.py", "a.conf", "a.tex"])
+def test_comments_of_programs_and_settings_are_no_headings(make_index, name):
+    text = (
+        "# Rye\n#\n# grind until\n# before terminating\n\nSpeed 12 turns\n\nMill Board\n==========\n\ngrind the oats\n"
+    )
+    chunks = make_index({name: text}).mget([f"{name}:0"])
+    assert chunks[0].text == text
+    assert {sentence.heading for sentence in chunks[0].sentences} == {""}
+
+
+@pytest.mark.parametrize(
+    ("name", "entries", "title"),
+    [
+        ("changelog.txt", ["mill (1:2.1-3) orra; urgency=low", "mill (2.0-1) orra; urgency=high"], "mill changelog"),
+        ("NEWS", ["Version 2.1 (1881-05-06)", "Version 2.0"], ""),
+        ("ChangeLog", ["1881-05-06  Ann Lee  <ann@mill.example>", "1880-01-02  Ada  <ada@mill.example>"], ""),
+    ],
+)
+def test_the_entries_of_a_changelog_have_headings(read, name, entries, title):
+    first, second = entries
+    text = f"{first}\n\n  * The sluice is new.\n\n -- Ann\n\n{second}\n\n  * Rye is ground.\n"
+    content = read(name, text)
+    assert content.title == title
+    found = headings(content.text, content.title, headings_apart=True)
+    assert " ".join(found["* The sluice is new."].split()) == " ".join(first.split())
+    assert " ".join(found["* Rye is ground."].split()) == " ".join(second.split())
+
+
+def test_a_sentence_is_no_title(read):
+    rule = "=" * 50
+    text = f"All of this is only a part of the mill in the next year.\n{rule}\n\nRye is ground.\n"
+    assert read("a.txt", text).title == ""

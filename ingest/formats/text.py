@@ -8,6 +8,7 @@ from pathlib import Path
 
 import yaml
 
+from arag.ingest.formats.changelogs import find_package, has_entries, mark_entries
 from arag.ingest.formats.content import (
     BINARY,
     JSON,
@@ -27,6 +28,7 @@ from arag.text.normalise import collapse_whitespace
 
 _MAX_TITLE = 120  # characters: a longer first line is a paragraph
 _MAX_FRONT_MATTER = 50_000  # characters: more than any page's fields take, and few enough to parse in a moment
+_MAX_WORDS = 8  # of a title that ends as a sentence does
 _SENTENCE_END = (".", "!", "?", "。", "！", "？", ":", ";", ",")
 
 _FRONT_MATTER = re.compile(r"---[^\S\n]*\n(?=[^\n]*\S)(.*?)^(?:---|\.\.\.)[^\S\n]*$", re.DOTALL | re.MULTILINE)
@@ -46,7 +48,7 @@ _RULE = re.compile(r"[-=~*#_.]{3,}")  # also of several signs
 # A first line that is no title: of a key, of code, of a log with its date or author, and one with an address.
 _NO_TITLE = re.compile(r"-{3,}|%|\$Id\b|\d{4}-\d\d-\d\d\b|\w+::|.*(?:<\S+@\S+>|://)")
 _MARK = re.compile(r"#+ ")
-_NAME_OF_TEXT = re.compile(r"[A-Z][A-Z0-9_-]+")  # such as README and NEWS, beside Makefile
+_NAME_OF_TEXT = re.compile(r"[A-Z][A-Z0-9_-]+|[Cc]hange[Ll]og")  # such as README and NEWS, beside Makefile
 
 
 def read_text(path: Path, encoding: str = "") -> Content:
@@ -59,10 +61,18 @@ def read_text(path: Path, encoding: str = "") -> Content:
         return read_markdown(path, encoding)
     text = _without_printing(decode_text(path.read_bytes(), encoding))
     marks_headings = False
+    package = find_package(text)
     if not _has_headings(text):
+        is_changelog = has_entries(text)
         text, marks_headings = mark_sections(text)
+        if is_changelog:
+            text = mark_entries(text)
+            marks_headings = True
     text = _TITLE_ABOVE_TEXT.sub(r"\1\n\n", text)
-    title = _title_line(text)
+    if package is None:
+        title = _title_line(text)
+    else:
+        title = f"{package} {path.stem}" if package else ""  # the first line names the newest version
     pages = text.split(_FORM_FEED)
     if len(pages) == 1:
         return Content(
@@ -134,7 +144,8 @@ def _first_title(text: str) -> tuple[str, bool]:
     has_rule = _RULE.fullmatch(below) is not None and 2 * len(below) >= len(title)
     is_underlined = has_mark or between is not None or has_rule
     has_words = any(map(str.isalpha, title))
-    if not has_words or len(title) > _MAX_TITLE or _NO_TITLE.match(title):
+    is_long_sentence = title.endswith(_SENTENCE_END) and len(title.split()) > _MAX_WORDS
+    if not has_words or len(title) > _MAX_TITLE or is_long_sentence or _NO_TITLE.match(title):
         return "", False
     is_paragraph = below or title.endswith(_SENTENCE_END)
     if is_paragraph and not is_underlined:
@@ -149,8 +160,10 @@ def read_code(path: Path, encoding: str = "") -> Content:
         raise FormatError(BINARY)
     if _NAME_OF_TEXT.fullmatch(path.name):
         return read_text(path, encoding)
-    text = escape_underlines(decode_text(data, encoding))
-    return Content(title="", text=text, headings_apart=True, is_plain=True)
+    text = decode_text(data, encoding)
+    if path.suffix:
+        return Content(title="", text=text, is_plain=True, is_code=True)
+    return Content(title="", text=escape_underlines(text), headings_apart=True, is_plain=True)
 
 
 def read_markdown(path: Path, encoding: str = "") -> Content:

@@ -267,6 +267,8 @@ def _take_text(element: etree._Element, texts: dict[etree._Element, str], layout
         text = _join_parts(element, texts, is_preformatted=is_preformatted)
     if element in layout.hidden:
         return ""
+    if element.tag == "pre":
+        return _show_code(text)
     if element.tag in _SPECIAL:
         return _show_special(element, text)
     return text
@@ -350,8 +352,6 @@ def _mark_up(element: etree._Element, text: str, layout: _Layout) -> str:
         return _mark_heading(element, text)
     if element.tag == "dd" and not text.strip():
         return ""  # its term is a line of its own, and so is the next one
-    if element.tag == "pre":
-        return _show_code(text)
     before, after = _MARKS.get(element.tag, ("", ""))
     return f"{before}{text}{after}"
 

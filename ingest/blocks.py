@@ -24,6 +24,7 @@ class Block(NamedTuple):
     embedded: bool = True
     level: int = 0  # of a heading in Markdown: 1 to 6
     is_row: bool = False
+    is_code: bool = False  # a line of code between fences
 
 
 class _Line(NamedTuple):
@@ -34,6 +35,7 @@ class _Line(NamedTuple):
     is_blank: bool
     is_row: bool  # of a table
     is_alone: bool  # whether it is a block by itself
+    is_code: bool  # whether it is between fences
     ends_paragraph: bool  # whether it ends the paragraph before it
     is_entry_end: bool  # whether it ends an entry of contents or an index, and so its paragraph
     level: int  # of a heading in Markdown: 1 to 6; 0 for other lines
@@ -65,7 +67,7 @@ def split_blocks(text: str, title: str, *, is_plain: bool = False, is_code: bool
             )
             continue
         start = paragraph.start if paragraph else line.start
-        paragraph = Block(start, line.end)
+        paragraph = Block(start, line.end, is_code=line.is_code)
         if line.is_entry_end:
             yield paragraph
             paragraph = None
@@ -118,6 +120,7 @@ def _lines(text: str, title: str, *, is_plain: bool, is_code: bool) -> Iterator[
             is_blank=is_blank,
             is_row=is_row,
             is_alone=is_alone,
+            is_code=is_fenced,
             ends_paragraph=ends_paragraph,
             is_entry_end=_ENTRY_END.search(stripped[-_ENTRY_CHARACTERS:]) is not None,
             level=level,

@@ -60,6 +60,7 @@ _BEFORE_NUMBER = frozenset(
 _END_INSIDE = re.compile(rf"[.!?…][{re.escape(CLOSERS)}]*\s+\S|[{_ENDS_WITHOUT_SPACE}]")
 # spaCy is slow on these: it takes marks and suffixes off a word one by one, and looks at the whole word each time.
 _SLOW_WORD = re.compile(r"\S{1000,}(?=\S{20})|[^\w\s]{50,}")
+_GOES_ON = re.compile(r"[=,;)\]}&|]")  # begins no sentence: the stop is in a string of a program
 _NUMBER = re.compile(r"[(\[]?(?:\d|[IVXLC]+\b)")
 _INSIDE_WORD = re.compile(f"[{SPACED}]")
 # These words begin a new sentence after a word that keeps its full stop ("U.S.", "100 kW.", "World War I.").
@@ -272,7 +273,7 @@ def _is_boundary(text: str, boundary: int, never_last: frozenset[str]) -> bool:
     if not has_space and (needs_space or is_decimal_point):
         return False  # "example.com", "EURO.KO.", "３．５"
     following = after.lstrip("\"'" + _OPENERS + " ")
-    if needs_space and following[:1].islower():
+    if needs_space and (following[:1].islower() or _GOES_ON.match(following)):
         return False
     word = without_closers.split()[-1].lower().lstrip("\"'" + _OPENERS)
     has_closers = without_closers != sentence

@@ -104,7 +104,8 @@ def _split_block(
     headings: deque[tuple[int, str]] = deque()
     if guess_headings:
         headings.extend(_heading_lines(text, block, headings_apart))
-    for start, end in split_paragraph(text, block.start, block.end):
+    sentences = [(block.start, block.end)] if block.is_code else split_paragraph(text, block.start, block.end)
+    for start, end in sentences:
         path = outline.path
         while headings and headings[0][0] <= start:
             heading_start, line = headings.popleft()

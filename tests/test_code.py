@@ -74,3 +74,15 @@ def test_each_line_of_code_is_read_in_its_place(readers, tmp_path_factory, name,
 def test_no_word_is_joined_in_code(read):
     code = "```\nwatermill or water-\nmill\n每一个村庄都有一座桥和\n一座水车还有一条小河流\n```"
     assert read("a.md", f"# A\n\n{code}\n\nThe water-\nmill.\n").text == f"# A\n\n{code}\n\nThe watermill.\n\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [
+        ("Hints. And:\n\n{}\n\nThat is all. It ends.", "hints = {\n  ['j.root.'] = {\n    '192.0.2.1',\n  },\n}"),
+        ("```\n{}\n```", 'say("The mill stands. It turns.")'),
+    ],
+)
+def test_a_full_stop_in_a_string_ends_no_sentence(text, code):
+    text = text.format(code)
+    assert code in [text[sentence.start : sentence.end] for sentence in split_sentences(text)]

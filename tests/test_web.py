@@ -228,6 +228,15 @@ def test_pages_of_other_parts_show_their_text_and_excerpts_are_under_their_headi
     assert set(texts(hit.select("p"))[1:-1]) == {"Zebrafish tanks … 12", "zebrafish"}
 
 
+def test_code_is_shown_with_its_lines(tmp_path):
+    code = "turn('wheel')\n    stop('wheel')"
+    location = write_index(tmp_path, {"a.md": f"# Mill\n\nTurn it:\n\n{code}\n\nThe end of the wheel."})
+    with open_index(location, embedder=HashEmbeddings()) as index:
+        app = Site(index, agent=None, model="", reports=None).make_app("token", 80)
+        client = TestClient(app, base_url="http://localhost", cookies={"arag-80": "token"})
+        assert code in texts(search(client, q="stop").select(".hits p"))
+
+
 def test_excerpts_have_words_below_their_headings_and_contents_come_last(tmp_path):
     names = ["Ropewalk", "The eel", "Lantern oil", "Tolls", "Pilots"]
     listed = "\n\n".join(f"4.{n}. {name}" for n, name in enumerate(names, 1))

@@ -62,10 +62,11 @@ def list_starts(passage: Passage) -> list[str]:
 
 
 def list_excerpts(passage: Passage) -> Iterator[str]:
-    """Yield the sentences that matched, the best one first, as a reader wants to see them."""
-    texts = {sentence.position: sentence.text for sentence in passage.shown.excerpt.sentences}
+    """Yield the sentences that matched, the best one first, as a reader wants to see them: code with its lines."""
+    sentences = {sentence.position: sentence for sentence in passage.shown.excerpt.sentences}
     for position in passage.matched:
-        yield _without_markup(texts[position])
+        sentence = sentences[position]
+        yield sentence.lines or _without_markup(sentence.text)
 
 
 def _without_markup(text: str) -> str:

@@ -372,7 +372,7 @@ def _is_form(top: Sequence[Row], is_sheet: bool) -> bool:
 
 
 def _stands_out(top: Sequence[Row]) -> bool:
-    """Return whether a first row of texts is above values, or is words above texts that are no words alone."""
+    """Return whether a first row of texts is above values, or is words above texts that are more than words."""
     first, *below = top
     columns = _columns_below(first, below)
     if any(map(_Column.has_values, columns)):

@@ -139,7 +139,7 @@ class TestMarkdown:
         ],
     )
     def test_the_first_heading_is_the_title_and_the_text_stays(self, read, text, title):
-        assert read("a.md", text) == Content(title, text, headings_apart=True)
+        assert read("a.md", text) == Content(title, text, headings_apart=True, is_plain=True)
 
     def test_lines_of_nothing_but_tags_are_not_read(self, read):
         text = 'Lamps. <br />\n<br />\n\n<p align="center">\n\n`<br>` ends a line.\n\n</p>\n\n```\n<br />\n```\n'

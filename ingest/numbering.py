@@ -92,13 +92,14 @@ def _title_of(paragraph: re.Match[str]) -> _Title | None:
     if match is None or len(block) > _MAX_TITLE or block.count("\n") >= _MAX_LINES:
         return None
     name = block[match.end() :]
-    if _NO_NAME.match(name) and not match["word"] and len(_number_of(match)) < 2:
+    word = match["word"] or match["sign"] or ""
+    if _NO_NAME.match(name) and not word and len(_number_of(match)) < 2:
         return None
     lead = len(block) - len(block.lstrip())
     return _Title(
         start=paragraph.start() + lead,
         end=paragraph.start() + len(block),
-        word=match["word"] or match["sign"] or "",
+        word=word,
         number=_number_of(match),
         name=_letters(name),
         is_text=block.rstrip(CLOSERS)[-1] in _TEXT_END,

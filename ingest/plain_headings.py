@@ -9,6 +9,7 @@ from arag.ingest.blocks import Block
 from arag.ingest.boundaries import CLOSERS, ENDS, LIST_ITEM
 from arag.ingest.numbering import find_sections
 from arag.ingest.outline import MAX_HEADING, Outline, has_marked_headings
+from arag.text.contents import is_heading_of_contents
 from arag.text.normalise import CELL_BOUNDARY
 
 SECTION_LINE = re.compile(r"(?:\d{1,2}|[A-Z])\.\d")
@@ -55,6 +56,7 @@ class PlainHeadings:
         may_be_numbered = are_wanted and are_apart and not has_marked_headings(text)
         self._sections = find_sections(text) if may_be_numbered else {}
         self._has_unsure_sections = may_be_numbered and not self._sections
+        self._first_section = min(self._sections, default=len(text))
 
     def is_section(self, place: Place) -> bool:
         """Return whether a block is certainly the title of a section."""
@@ -63,6 +65,9 @@ class PlainHeadings:
     def is_heading(self, place: Place) -> bool:
         """Return whether a block looks like a heading, and stands like one."""
         if not self._may_be_title(place) or not self._outline.is_plain_heading(place.line):
+            return False
+        is_in_chapter = place.block.start > self._first_section
+        if is_in_chapter and is_heading_of_contents(place.line):  # the text below its own contents is the chapter's
             return False
         has_other_number = self._sections and _SECTION_NUMBER.match(place.line)
         return not has_other_number and (self._is_numbered(place) or _is_above_paragraph(place))

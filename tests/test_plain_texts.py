@@ -599,6 +599,18 @@ def test_all_sections_that_the_contents_name_are_headings(read, chapter):
     assert found["Ann may."] == f"{chapter} 2. The wheel, and who may turn it"
 
 
+@pytest.mark.parametrize("chapter", ["Kapitel 2. apt", "第2章 apt", "Chapitre\xa02.\xa0Apt"])
+def test_a_chapter_goes_on_below_its_own_contents(read, chapter):
+    name = chapter[-3:]
+    contents = f"Inhaltsverzeichnis\n\n1. Korn\n2. {name}\n    2.1. Hafer\n    2.2. Roggen\n\n"
+    own = f"{chapter}\n\nInhaltsverzeichnis\n\n2.1. Hafer\n2.2. Roggen\n\nOats are ground.\n\n"
+    text = (
+        f"Mill\n\n\n{contents}1. Korn\n\nIt is dear.\n\n{own}2.1. Hafer\n\nIt is late.\n\n2.2. Roggen\n\nIt is wet.\n"
+    )
+    found = headings(read("a.txt", text).text, headings_apart=True)
+    assert (found["Oats are ground."], found["It is late."]) == (chapter.replace("\xa0", " "), "2.1. Hafer")
+
+
 @pytest.mark.parametrize("last", ["2.3. Who may turn the wheel of the mill after dark", "第3章风车"])
 def test_many_sections_that_follow_each_other_are_headings(read, last):
     names = ["Oats and who grinds the rest of them", "Rye is late", "Hemp", "Wheels", "Ponds", "Sluices"]

@@ -23,6 +23,7 @@ DOCBOOK = (
         ("<note><title>Care</title><p>It is hot.</p></note>", "Care\n\nIt is hot."),
         ("<screen>a\n  b</screen>", "a\n  b"),
         ("<p>See <link xref='oil'/>.</p>", "See oil."),
+        ("<links type='topic' groups='oil'><title>Oils</title></links>", "Oils"),
         (
             "<table><tr><th><p>Oil</p></th><th><p>Price</p></th></tr><tr><td><p>A</p></td><td><p>2</p></td></tr></table>",
             "Oil | Price\nOil: A | Price: 2",

@@ -27,7 +27,7 @@ _SECTIONS = frozenset(
 )
 _INFO = re.compile(r"\w*info")
 _LEFT_OUT = frozenset(
-    "titleabbrev indexterm index toc remark comment links credit revhistory colspec refmeta legalnotice imageobject "
+    "titleabbrev indexterm index toc remark comment credit revhistory colspec refmeta legalnotice imageobject "
     "videoobject audioobject alt".split()
 )
 # The elements of web pages that look the same; what is not named is a part of a line.

@@ -499,13 +499,39 @@ def test_comments_of_restructured_text_are_not_shown(read, comment):
         ".. |speed| replace:: twelve knots",
         ".. [1] He saw it.",
         ".. _kites:",
-        ".. py:function:: stop(now)",
         "An example::\n\n    .. a comment in it",
         "..\n\n    A quotation.",
     ],
 )
 def test_parts_of_restructured_text_that_are_no_comments(read, shown):
     assert shown in read("a.rst", f"Kites\n=====\n\n{shown}\n\nEnd.\n").text
+
+
+@pytest.mark.parametrize("name", ["a.rst", "a.rst.txt"])
+@pytest.mark.parametrize(
+    ("title", "shown"),
+    [
+        (":mod:`kites` --- Ways to fly", "kites --- Ways to fly"),
+        ("The :py:class:`~wind.Kite` and :ref:`its line <line>`", "The wind.Kite and its line"),
+        ("At 10:30:`now`", "At 10:30:`now`"),
+    ],
+)
+def test_roles_in_titles_of_restructured_text(read, name, title, shown):
+    content = read(name, f"{title}\n{80 * '='}\n\nLet go.\n")
+    assert (content.title, content.text.strip()) == (shown, f"# {shown}\n\nLet go.")
+
+
+@pytest.mark.parametrize(
+    ("directive", "shown"),
+    [
+        (".. exception:: NoWind", "exception NoWind"),
+        (".. py:function:: stop(now)", "function stop(now)"),
+        ("An example::\n\n    .. class:: Kite", "    .. class:: Kite"),
+    ],
+)
+def test_what_restructured_text_describes(read, directive, shown):
+    text = read("a.rst", f"Kites\n=====\n\n{directive}\n\n   Let go.\n").text
+    assert shown in text.split("\n")
 
 
 def test_titles_of_a_manual_page_stand_right_above_text_that_is_set_in(read):

@@ -16,6 +16,12 @@ _COMMENT = re.compile(
     r"(?:(?:[ \t]*\n)*[ \t]+\S[^\n]*(?:\n|\Z))*",
     re.MULTILINE,
 )
+# :mod:`sched`, :py:class:`~ship.Keel` and :ref:`Oil <oil>`
+_ROLE = re.compile(r"(?<!\w):(?:[a-z]+:)?[a-z-]+:`[~!]?([^`<]*[^`<\s])(?:\s+<[^`<>]*>)?`")
+# Indented ones may be examples.
+_OBJECT = re.compile(
+    r"^\.\. (?:[a-z]+:)?(attribute|class|data|decorator|exception|function|macro|member|method|type):: ", re.MULTILINE
+)
 
 
 @dataclass
@@ -30,9 +36,12 @@ class _Title:
 def mark_titles(text: str) -> str:
     """Return the text with a mark for each title; as in reStructuredText, the order of their lines gives the levels.
 
-    Other lines that would be headings in Markdown, such as comments in code, are indented. Comments are left out.
+    Other lines that would be headings in Markdown, such as comments in code, are indented. Comments are left out, and
+    what a directive describes is named as in the printed manual: `exception NoOil`.
     """
-    lines = _escape_blocks(_COMMENT.sub("", text).split("\n"))
+    text = _COMMENT.sub("", text)
+    text = _OBJECT.sub(r"\1 ", text)
+    lines = _escape_blocks(text.split("\n"))
     marked: list[str] = []
     styles: list[str] = []
     number = 0
@@ -46,7 +55,8 @@ def mark_titles(text: str) -> str:
             if title.style not in styles:
                 styles.append(title.style)
             level = min(styles.index(title.style) + 1, _MAX_LEVEL)
-            line = f"{'#' * level} {title.text}"
+            name = _ROLE.sub(r"\1", title.text)
+            line = f"{'#' * level} {name}"
             number += title.lines
         marked.append(line)
         is_after_blank = not line.strip()

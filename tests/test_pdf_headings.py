@@ -450,3 +450,31 @@ def test_bold_lines_that_are_no_titles(read):
         pages.text(72, 330 - 30 * number, item, 11, "Helvetica-Bold")
         pages.lines(72, 316 - 30 * number, ["The yard holds twelve carts of the mill."])
     assert headings(read, pages) == []
+
+
+@pytest.mark.parametrize(
+    "below", [["Leslie Lamport", "1994/08/09"], ["Released 2023-01-16"], ["Last updated: 2023-01-16"]]
+)
+def test_an_author_and_a_date_below_a_title_are_no_heading(read, below):
+    pages = Pages()
+    pages.text(72, 740, "Graph paper", 18)
+    y = pages.lines(72, 715, below, 14, pitch=17)
+    pages.lines(72, y - 10, TEXT)
+    assert headings(read, pages) == ["# Graph paper"]
+
+
+@pytest.mark.parametrize(
+    ("line", "found"),
+    [
+        (r"\psfig \epsfig 5 \def\psfig#1{%", []),
+        (r"\epsfbox 31 \newdimen\epsfxsize", []),
+        (r"Using \psfig and \epsfig", [r"# Using \psfig and \epsfig"]),
+        (r"\epsfbox", [r"# \epsfbox"]),
+        ("Release notes 2023-01-16", ["# Release notes 2023-01-16"]),
+    ],
+)
+def test_code_is_no_heading_but_names_in_titles_may_have_its_signs(read, line, found):
+    pages = Pages()
+    pages.text(72, 740, line, 16)
+    pages.lines(72, 690, TEXT)
+    assert headings(read, pages) == found

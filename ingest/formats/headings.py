@@ -36,6 +36,14 @@ _BULLET = re.compile(r"[-–—*•‣◦·▪■●○►§©|<>=+]")
 _BULLET_APART = re.compile(rf"{_BULLET.pattern}+\s")  # after a number, a sign may begin a name: 5.6.2 --force
 # The end of a sentence or of a part of it, of a title that continues one of an earlier page, and of a table's row.
 _NO_TITLE_END = re.compile(r"(?:[.,;:]|\b(?:and|or)|\(continued\)|[\d%)]\s+[-–(]?\d[\d.,%)]*)$", re.IGNORECASE)
+# Below a document's title: `Leslie Lamport` above `1994/08/09`, and `Released 2023-01-16`.
+_DATE = r"\d{4}([-/.])\d\d?\1\d\d?"
+_AUTHOR_AND_DATE = re.compile(rf"[^\W\d_a-z]\S*(?: [^\W\d_a-z]\S*){{1,3}}\n{_DATE}")
+_DATED = re.compile(
+    rf"(?:released|published|printed|dated|(?:last )?(?:updated|revised|modified)):? {_DATE}", re.IGNORECASE
+)
+# The names of commands at the margin and a numbered line of code: `\psfig 5 \def\psfig#1{%`.
+_LISTING = re.compile(r"\\\S+(?: \\\S+)* \d+ \\|.*\{%$")
 # The caption of a figure or a table, and the number of a chapter in a line of its own.
 _CAPTION = re.compile(
     r"(?:figure|fig\.|table|listing|abb(?:ildung|\.)|tabelle|tableau|figura|tabla|tabella|tabela|рис(?:унок|\.)|таблица)"
@@ -98,7 +106,8 @@ class _Typography:
         if block.level:
             return min(block.level, _MAX_LEVEL)
         is_other_line = block.is_entry or _CAPTION.match(block.text) or _SPELLED_NUMBER.fullmatch(block.text)
-        if is_other_line or not is_title(block.text):
+        is_dated = _AUTHOR_AND_DATE.fullmatch(block.text) or _DATED.fullmatch(block.text)
+        if is_other_line or is_dated or _LISTING.match(block.text) or not is_title(block.text):
             return 0
         block_type = (block.size, block.font)
         level_in_outline = self.outline_types.get(block_type, 0)

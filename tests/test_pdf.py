@@ -82,9 +82,16 @@ def test_what_stands_on_most_pages_is_read_once(read):
     assert content.text[content.page_starts[3] :].startswith("Rule 4.")
 
 
-@pytest.mark.parametrize("title", ["", "untitled", "Microsoft Word - plan.doc", "scan_20240103", "plan.pdf"])
+@pytest.mark.parametrize(
+    "title", ["", "untitled", "Microsoft Word - plan.doc", "scan_20240103", "plan.pdf", "old.plan.tex", "The plan.indd"]
+)
 def test_a_title_that_a_program_made_up(read, title):
     assert read("a.pdf", pdf("Text.", title=title)).title == ""  # reportlab's own is "untitled"
+
+
+def test_a_title_that_ends_in_the_name_of_a_file(read):
+    title = "The file plan.dtx. It contains the code for plan.cls"
+    assert read("a.pdf", pdf("Text.", title=title)).title == title
 
 
 def test_passwords(read, reason):

@@ -36,8 +36,12 @@ _ENCRYPTED = (
 _XFA = {raw.FORMTYPE_XFA_FULL, raw.FORMTYPE_XFA_FOREGROUND}
 _WITH_FIELDS = {raw.FORMTYPE_ACRO_FORM, *_XFA}
 _DATE = re.compile(r"D:(\d{4})(\d\d)(\d\d)")
-# Programs also write file names, numbers and placeholders into a PDF as its title.
-_NO_TITLE = re.compile(r"^microsoft \w+ - |^untitled|^\(anonymous\)|\.\w{2,4}$|\d{6}|^[\W\d_]*$", re.IGNORECASE)
+# Programs also write file names, numbers and placeholders into a PDF as its title. A sentence may end in a file's name.
+_NO_TITLE = re.compile(
+    r"^microsoft \w+ - |^untitled|^\(anonymous\)|\d{6}|^[\W\d_]*$"
+    r"|^\S+\.\w{2,4}$|\.(?:docx?|xlsx?|pptx?|od[tsp]|rtf|indd|qxd|pub|pdf|dvi|eps|ai|cdr)$",
+    re.IGNORECASE,
+)
 _NAMED_A_PAGE = 0.5  # headings
 _NO_AUTHOR = {"", "anonymous"}
 

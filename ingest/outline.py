@@ -52,6 +52,11 @@ _NUMBER = r"(?:(?:(?:Item |Note |Part )?\d[\d.]*|[A-Z](?:\.\d+)+)\s+)"
 _PLAIN_HEADING = re.compile(rf"{_NUMBER}?(?=\w)[^\Wa-z\d_](?:\D|\b(?:19|20)\d\d\b)+")
 _SECTION_NUMBER = re.compile(r"(\d{1,2}(?:\.\d{1,2})*)\.?\s")
 _FIELD = re.compile(r"[^\W\d_]+: ")  # in small letters, as in `Status: closed until spring`; titles have capitals
+# Who made it, as in `Written and kept: Ann Lee (2005-2010)`: a label in small letters, and a name with capitals.
+_MAKER = re.compile(
+    r"(?:[^\s:]+ )+[a-zß-öø-ÿ]{4,}: [^\W\d_a-z][\w.-]*(?: [^\W\d_a-z][\w.-]*){1,3}(?: \([\d,–-]+\))?"
+    r"|(?i:authors?|autor(?:en)?|auteurs?|autores|autori|maintainers?|contact|kontakt): .*"
+)
 # A line of a paragraph must also have at least two words, each with a capital except for short ones. It must not end
 # with repeated words, as a table's header does: `Planned Actual Planned Actual`. One word is enough after a number such
 # as 3.4. A line that ends with `and` goes on.
@@ -206,9 +211,9 @@ def has_marked_headings(text: str) -> bool:
 
 
 def _says_something(name: str) -> bool:
-    """Return whether a line is a joke, an address, a notice of rights, or has a verb or many small words."""
+    """Return whether a line is a joke, an address, or about rights or makers, or has a verb or many small words."""
     has_open_bracket = name.count("(") != name.count(")")
-    if has_open_bracket or _JOKE_OR_ADDRESS.search(name) or _RIGHTS.search(name):
+    if has_open_bracket or _JOKE_OR_ADDRESS.search(name) or _RIGHTS.search(name) or _MAKER.fullmatch(name):
         return True
     words = name.split()
     lower = 0

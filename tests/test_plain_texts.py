@@ -701,3 +701,19 @@ def test_a_sentence_is_no_title(read):
     rule = "=" * 50
     text = f"All of this is only a part of the mill in the next year.\n{rule}\n\nRye is ground.\n"
     assert read("a.txt", text).title == ""
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("Erstellt und betreut: Ada Berg (2005-2010)", ""),
+        ("Written and kept: Ada Berg", ""),
+        ("Author: Ada Berg", ""),
+        ("Epilogue: The Return", "Epilogue: The Return"),
+        ("The Long Winter: A Chronicle", "The Long Winter: A Chronicle"),
+    ],
+)
+def test_who_made_a_text_is_no_heading(line, expected):
+    below = "The lamp burns by night, and the keeper trims its wick with care each morning."
+    text = f"The lamp is kept in all weathers by two keepers.\n\n{line}\n\n{below}\n"
+    assert headings(text, headings_apart=True)[below] == expected

@@ -46,6 +46,15 @@ def test_another_spelling_of_the_same_letters_is_meant(make_index, texts, keywor
     assert report.closest[0].respelled
 
 
+@pytest.mark.parametrize(
+    ("word", "text"), [("inset", "Set it in settings."), ("Tresser", "Ser tres, et autres services.")]
+)
+def test_two_words_are_no_spelling_of_a_word_where_they_end_inside_another(make_index, word, text):
+    """Not even a frequent one, of which not each place is read."""
+    index = make_index({"a": f"A filter: {word}."} | {f"d{n}": text for n in range(60)})
+    assert closest(index.keyword_search([word])) == {word: []}
+
+
 @pytest.mark.parametrize("version", ["1.6.2", "3.6.0", "10.0.19"])
 def test_the_number_of_a_version_is_only_itself(make_index, version):
     index = make_index({"a": "Figure 16.2 shows 360 degrees in 3.60 parts.", "b": "1/6/2, 10019 and 100.19."})

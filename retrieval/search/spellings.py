@@ -8,6 +8,7 @@ from itertools import chain, islice, product
 
 from arag.retrieval.storage.contract import View
 from arag.text.normalise import plain, searchable
+from arag.text.scripts import SPACED
 
 MIN_SPLIT_CHARACTERS = 2  # of each part of a word that is split; a word this short is not replaced by a similar one
 
@@ -64,21 +65,30 @@ def respell(words: Sequence[str], view: View) -> Iterator[str]:
     return join(choices, view)
 
 
-def without_chance(texts: Iterable[str], view: View) -> Iterator[str]:
-    """Yield spellings of an unknown word, but not two words if the second is short and only begins one.
+def without_chance(texts: Iterable[str], view: View, *, is_known: bool) -> Iterator[str]:
+    """Yield spellings of a word, but not two words if the second is short and only begins one.
 
-    `La porte est` is not a spelling of `portees`.
+    `La porte est` is not a spelling of `portees`, and neither is `in settings` one of `inset`.
+
+    Args:
+        texts: The spellings.
+        view: The snapshot that has them.
+        is_known: Whether the corpus has the word itself.
     """
     for text in dict.fromkeys(texts):
-        if not _SHORT_END.search(text) or _is_whole(text, view):
+        if not _SHORT_END.search(text) or _ends_a_word(text, view, may_begin_inside=is_known):
             yield text
 
 
-def _is_whole(text: str, view: View) -> bool:
-    """Return whether a chunk has a text of whole words."""
-    whole = re.compile(rf"(?<!\w){re.escape(text)}(?!\w)")
+def _ends_a_word(text: str, view: View, *, may_begin_inside: bool) -> bool:
+    """Return whether a text ends where a word ends in a chunk, and begins where one begins.
+
+    Recorded experiments show known words that are found from the inside of a word on.
+    """
+    start = "" if may_begin_inside else r"(?<!\w)"
+    bordered = re.compile(rf"{start}{re.escape(text)}(?![{SPACED}])")
     (chunks,) = view.chunks_holding([[text]], _CHUNKS_LOOKED_AT)
-    return any(whole.search(searchable(chunk.text)) for chunk in chunks.values())
+    return any(bordered.search(searchable(chunk.text)) for chunk in chunks.values())
 
 
 def respell_number(keyword: str, view: View) -> Iterator[str]:

@@ -121,8 +121,8 @@ def _find_respelled(
     lowered = searchable(keyword)
     other_width = searchable(unicodedata.normalize("NFKC", keyword))
     spellings = respell(parts, view)
-    if not chunks and len(parts) == 1:
-        spellings = without_chance(spellings, view)
+    if len(parts) == 1:
+        spellings = without_chance(spellings, view, is_known=chunks > 0)
     counts = _count_without(lowered, [other_width, *spellings, *respell_number(lowered, view)], view)
     helpful: _Counts = {}
     for text, count in counts.items():

@@ -112,7 +112,17 @@ def open_scoped(
             err.print_line("The index is empty." if scoped is index else _explain_empty(index, conditions))
             yield scoped
         else:
-            yield scoped.within(within)
+            yield _narrow(scoped, within, is_limited=scoped is not index)
+
+
+def _narrow(scoped: Index, within: str, *, is_limited: bool) -> Index:
+    """Limit an index to the documents that --within names; if it was limited before, an error says so."""
+    try:
+        return scoped.within(within)
+    except InputError as error:
+        if not is_limited:
+            raise
+        raise InputError(f"among the documents that --documents and --where leave, {error}") from error
 
 
 def _explain_empty(index: Index, conditions: dict[str, Any] | None) -> str:

@@ -317,6 +317,14 @@ def test_a_name_limits_searches_and_questions(arag, index):
     )
 
 
+def test_an_error_of_within_says_that_other_options_left_documents_out(arag, index):
+    words = ("search", "keyword", "light", "--within", "vellin", "--index", index)
+    assert arag(*words)[0] == 0
+    code, _, err = arag(*words, "--documents", "things/*")
+    message = "among the documents that --documents and --where leave, no document has 'vellin' in its title"
+    assert (code, message in " ".join(err.split())) == (FAILED, True)
+
+
 def test_keywords_may_begin_with_a_hyphen(arag, tmp_path):
     docs = write_corpus(tmp_path / "docs", {"a.md": "Use --purge, or -P, to remove the settings, too."})
     arag("ingest", docs, "--index", tmp_path / "index")

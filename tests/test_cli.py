@@ -98,6 +98,18 @@ def test_a_search_shows_people_all_hits_in_the_order_of_their_rank(arag, tmp_pat
     assert "All are shown:" in arag("search", "keyword", "keeper", *place, "-k", 14)[1]
 
 
+def test_chunks_with_a_keyword_only_within_longer_words_come_behind_the_others(arag, tmp_path):
+    docs = {f"d{number}.md": f"The lighthouse has {number} keepers." for number in range(6)}
+    docs["whole.md"] = "A light shines over the harbour, and ships pass by it every night."
+    place = ["--index", tmp_path / "index"]
+    arag("ingest", write_corpus(tmp_path / "docs", docs), *place)
+    out = arag("search", "keyword", "light", *place, "-k", 3)[1]
+    assert "The best 3 of 7 chunks (more: -k 6):\n\n[whole.md:0]" in out
+    assert out.count("\n[") == 3
+    out = arag("search", "keyword", "light", *place, "-k", 7)[1]
+    assert ("All are shown:" in out, out.count("\n[")) == (True, 7)
+
+
 # --- wrong command lines ---
 
 

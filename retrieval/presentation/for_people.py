@@ -33,7 +33,7 @@ def list_keyword_hits(index: Index, keywords: Sequence[str], top_k: int) -> str:
     """Search for keywords; the best chunk of each keyword is among the hits that are shown."""
     candidates = max(_MIN_CANDIDATES, top_k)
     while True:
-        results = index.keyword_search(keywords, candidates, ranking="bm25")
+        results = _search_keywords(index, keywords, candidates)
         selection = _select_keyword_hits(results, top_k)
         if len(selection.full) >= top_k or len(results.hits) < candidates:
             break
@@ -64,6 +64,24 @@ def list_nearest(index: Index, query: str, top_k: int) -> str:
     if selection.count_named() < len(hits):
         others = _name_others(selection, top_k)
     return write_selection(f"The chunks nearest in meaning, with their similarity{others}:", selection)
+
+
+def _search_keywords(index: Index, keywords: Sequence[str], candidates: int) -> KeywordResults:
+    """Search for keywords; chunks that hold them only within longer words come last."""
+    results = index.keyword_search(keywords, candidates, ranking="bm25")
+    hits = list(results.hits)
+    if len(hits) < min(candidates, results.total):
+        hits += _find_within_words(index, results, candidates)
+    return replace(results, hits=tuple(hits))
+
+
+def _find_within_words(index: Index, results: KeywordResults, candidates: int) -> list[Hit]:
+    """Return chunks that BM25 leaves out: they hold keywords only within longer words."""
+    spellings = list(results.document_frequency)
+    everywhere = index.keyword_search(spellings, candidates, ranking="paper")
+    found = {hit.chunk_id for hit in results.hits}
+    within_words = [hit for hit in everywhere.hits if hit.chunk_id not in found]
+    return sorted(within_words, key=is_in_contents)
 
 
 def _select_keyword_hits(results: KeywordResults, top_k: int) -> Selection:

@@ -110,6 +110,19 @@ def test_chunks_with_a_keyword_only_within_longer_words_come_behind_the_others(a
     assert ("All are shown:" in out, out.count("\n[")) == (True, 7)
 
 
+def test_headings_are_shown_to_people_without_marks_and_chunks_of_headings_come_last(arag, tmp_path):
+    docs = {
+        "menu.md": "# Colours\n\n## Colour profiles\n\n## Problems with colours\n",
+        "text.md": "# Ships\n\n## Paint\n\n### Colour profiles\n\n## Harbour\n\nShips are painted in bright colours.\n",
+    }
+    place = ["--index", tmp_path / "index"]
+    arag("ingest", write_corpus(tmp_path / "docs", docs), *place)
+    for search in (["semantic", "colour profiles"], ["keyword", "colour profiles", "colours"]):
+        out = arag("search", *search, *place)[1]
+        assert "Colours: Colour profiles\nProblems with colours\n" in out
+        assert ("#" in out, out.index("[text.md:0]") < out.index("[menu.md:0]")) == (False, True)
+
+
 # --- wrong command lines ---
 
 

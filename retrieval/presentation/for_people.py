@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from arag.retrieval.index import Index
+from arag.retrieval.presentation.excerpts import ShownSentence
 from arag.retrieval.presentation.keyword_hits import choose_best_of_each
 from arag.retrieval.presentation.render import report_keywords, write_selection
 from arag.retrieval.presentation.selection import (
@@ -22,6 +23,7 @@ from arag.retrieval.types import Chunk, Hit, KeywordResults, SemanticResults
 from arag.text.normalise import CELL_BOUNDARY
 
 _MIN_CANDIDATES = 20  # that are found at least: equal texts among them share a place
+_HEADING = re.compile(r"#{1,6}\s+(?P<name>[^\n]*)")  # in Markdown
 _MAX_LABEL_CHARACTERS = 60
 # Up to three words without a number or a full stop, such as `- Insert table` and `File ▸ Open`. Scripts without spaces
 # say more in so few words.
@@ -48,13 +50,13 @@ def list_keyword_hits(index: Index, keywords: Sequence[str], top_k: int) -> str:
 
 
 def list_nearest(index: Index, query: str, top_k: int) -> str:
-    """Search by meaning; hits in tables of contents come last."""
+    """Search by meaning; hits in tables of contents, and chunks of headings, come last."""
     candidates = max(_MIN_CANDIDATES, top_k + 1)
     while True:
         results = index.semantic_search(query, candidates, titles_first=True)
         hits = sorted(_without_labels(index, query, results.hits), key=_rank_by_meaning)
-        found = show_semantic_hits(SemanticResults(query, tuple(hits)))
-        selection = _take_distinct(found.full, top_k)
+        found = show_semantic_hits(SemanticResults(query, tuple(hits))).full
+        selection = _take_distinct(_without_heading_marks(found), top_k)
         if len(selection.full) == top_k or len(hits) < candidates:
             break
         candidates *= 4
@@ -67,11 +69,12 @@ def list_nearest(index: Index, query: str, top_k: int) -> str:
 
 
 def _search_keywords(index: Index, keywords: Sequence[str], candidates: int) -> KeywordResults:
-    """Search for keywords; chunks that hold them only within longer words come last."""
+    """Search for keywords; chunks that hold them only within longer words come later, chunks of headings last."""
     results = index.keyword_search(keywords, candidates, ranking="bm25")
     hits = list(results.hits)
     if len(hits) < min(candidates, results.total):
         hits += _find_within_words(index, results, candidates)
+    hits.sort(key=lambda hit: _has_only_headings(hit.chunk))
     return replace(results, hits=tuple(hits))
 
 
@@ -87,7 +90,7 @@ def _find_within_words(index: Index, results: KeywordResults, candidates: int) -
 def _select_keyword_hits(results: KeywordResults, top_k: int) -> Selection:
     """Select the best chunk of each keyword and the best others, and return them in the order of their rank."""
     best = choose_best_of_each(results)
-    found = show_keyword_hits(results).full
+    found = _without_heading_marks(show_keyword_hits(results).full)
     ranks = {shown.hit.chunk_id: rank for rank, shown in enumerate(found)}
     found.sort(key=lambda shown: shown.hit.chunk_id not in best)
     selection = _take_distinct(found, max(top_k, len(best)))
@@ -96,7 +99,7 @@ def _select_keyword_hits(results: KeywordResults, top_k: int) -> Selection:
 
 
 def _rank_by_meaning(hit: Hit) -> tuple[bool, float]:
-    return is_in_contents(hit), -hit.score
+    return is_in_contents(hit) or _has_only_headings(hit.chunk), -hit.score
 
 
 def _take_distinct(found: Sequence[ShownHit], most: int) -> Selection:
@@ -121,6 +124,31 @@ def _name_others(selection: Selection, top_k: int) -> str:
     if copies:
         return f", and {copies:,} with the same text{more}"
     return more
+
+
+# --- headings ---
+
+
+def _has_only_headings(chunk: Chunk) -> bool:
+    """Return whether a chunk has no text below its headings."""
+    return all(_HEADING.fullmatch(chunk.sentence_text(position)) for position in range(len(chunk.sentences)))
+
+
+def _without_heading_marks(found: Iterable[ShownHit]) -> list[ShownHit]:
+    """Return hits with headings on lines of their own, without the marks of Markdown."""
+    bare: list[ShownHit] = []
+    for shown in found:
+        sentences = tuple(_without_heading_mark(sentence, shown.hit.chunk) for sentence in shown.excerpt.sentences)
+        bare.append(replace(shown, excerpt=replace(shown.excerpt, sentences=sentences)))
+    return bare
+
+
+def _without_heading_mark(sentence: ShownSentence, chunk: Chunk) -> ShownSentence:
+    is_text = chunk.sentences[sentence.position].embedded  # such as a comment in code
+    heading = _HEADING.fullmatch(sentence.text)
+    if heading is None or (is_text and not _has_only_headings(chunk)):
+        return sentence
+    return replace(sentence, text=heading["name"], lines=heading["name"])
 
 
 # --- labels ---

@@ -311,6 +311,7 @@ def test_filters_choose_folders_kinds_and_dates(client):
         ({"kind": "jsonl"}, {"open", "secret"}),  # ids without an ending
         ({"folder": "notes/"}, {"notes/keeper.md", NAME}),
         ({"folder": "not"}, set()),
+        ({"folder": "keeper.md"}, set()),  # no folder
         ({"folder": "notes", "kind": "html"}, {NAME}),
         ({"after": "2021-05-03", "before": "2021-05-10"}, {"open"}),  # of the document, the month is known
         ({"after": "2021-06-01"}, {"light.pdf", "gazette.pdf", "wages.xlsx"}),
@@ -332,6 +333,28 @@ def test_filters_choose_folders_kinds_and_dates(client):
     form = search(client, folder="notes", kind="md", after="2021-05-01")
     assert [field["value"] for field in form.select("input[name=folder], input[name=after]")] == ["notes", "2021-05-01"]
     assert texts(form.select("option[selected]")) == ["md"]
+
+
+def test_a_folder_is_chosen_by_whole_names_anywhere_in_its_path_in_any_case(tmp_path):
+    paths = ["help/de/gnome-help/a.md", "help/fr/gnome-help/b.md", "help/fr/map/c.md"]
+    location = write_index(tmp_path, dict.fromkeys(paths, "It stands."))
+    with open_index(location, embedder=HashEmbeddings()) as index:
+        app = Site(index, agent=None, model="", reports=None).make_app("token", 80)
+        client = TestClient(app, base_url="http://localhost", cookies={"arag-80": "token"})
+        found = {}
+        for folder in ("gnome-help", "fr", "de/gnome-help", "HELP/de", "/help/", "gnome", "help/map"):
+            listed = search(client, folder=folder).select("th[scope=row] a")
+            found[folder] = [link["href"].partition("=")[2] for link in listed]
+    de, fr, map_ = ([path] for path in paths)
+    assert found == {
+        "gnome-help": de + fr,
+        "fr": fr + map_,
+        "de/gnome-help": de,
+        "HELP/de": de,
+        "/help/": paths,
+        "gnome": [],
+        "help/map": [],
+    }
 
 
 def test_the_list_of_documents_leads_to_headings_tables_and_what_was_left_out(client):

@@ -15,6 +15,7 @@ from arag.retrieval.index import Index
 from arag.retrieval.presentation.places import name_place
 from arag.retrieval.tools.fused import Passage
 from arag.retrieval.types import Chunk
+from arag.text.normalise import plain
 
 FILTERS = ("folder", "kind", "after", "before")  # the last two are days, such as 2020-01-31
 
@@ -33,14 +34,14 @@ def list_all(index: Index) -> Sequence[ListedDocument]:
 
 
 def allow(document: ListedDocument, filters: Mapping[str, str]) -> bool:
-    """Return whether filters, of which empty ones allow all, let a document pass. Its date may be a year or a month."""
-    if filters["folder"] and not document.path.startswith(f"{filters['folder']}/"):
+    """Return whether filters let a document pass: empty ones do, and a folder is any whole names of a path."""
+    if filters["folder"] and plain(f"/{filters['folder']}/") not in plain(f"/{document.path}"):
         return False
     if filters["kind"] not in {"", name_kind(document.kind)}:
         return False
     if not filters["after"] and not filters["before"]:
         return True
-    day = document.date[:_DAY]
+    day = document.date[:_DAY]  # it may be a year or a month
     last = filters["before"] or _LAST_DAY
     return bool(day) and filters["after"][: len(day)] <= day <= last[: len(day)]
 

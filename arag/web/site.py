@@ -178,8 +178,8 @@ class Site:
 
     def list_reports(self, _: Request) -> Response:
         """Show the pages in the folder of reports: first the reports, then the pages of questions and runs."""
-        pages = sorted(self.reports.rglob("*.html")) if self.reports else []
-        pages.sort(key=lambda page: page.name != "report.html")
+        found = self.reports.rglob("*.html") if self.reports else []
+        pages = sorted(found, key=lambda page: (page.name != "report.html", page))
         return self._page("reports", title="Reports", pages=pages)
 
     def _page(self, template: str, *, status: int = 200, **values: Any) -> Response:

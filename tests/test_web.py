@@ -305,6 +305,29 @@ def test_documents_with_the_word_itself_come_first_and_words_of_none_are_named(t
         assert "The ship sails on day 7." in passage.select_one(".text").get_text()
 
 
+def test_a_border_stands_below_the_passages_with_the_words(tmp_path):
+    records = [{"id": f"r{n}", "text": f"The ship sails on day {n}."} for n in range(20)]
+    records[7]["text"] += " Its owner was Wolf Faust. He liked the sea."
+    with open_index(write_index(tmp_path, records), embedder=HashEmbeddings()) as index:
+        app = Site(index, agent=None, model="", reports=None).make_app("token", 80)
+        client = TestClient(app, base_url="http://localhost", cookies={"arag-80": "token"})
+        found = {}
+        for query in ("Faust", "Faust qqzzxy", "Faust sails", "sails", '"Wolf Faust"', '"Faust Wolf"', "qqzzxy"):
+            page = search(client, q=query)
+            lists = [len(hits.find_all("li", recursive=False)) for hits in page.select(".hits")]
+            found[query] = [heading.partition(": ")[2] or heading for heading in texts(page.select("h2"))], lists
+    best, near = "the best passages", "Near in meaning"
+    assert found == {
+        "Faust": ([best, near], [1, 19]),
+        "Faust qqzzxy": ([best, near], [1, 19]),
+        "Faust sails": ([best, f"{near}, or with some of the words"], [1, 19]),
+        "sails": ([best], [20]),
+        '"Wolf Faust"': ([best], [1]),
+        '"Faust Wolf"': (["nothing found"], [0]),
+        "qqzzxy": (["none has these words; near in meaning:"], [10]),
+    }
+
+
 def test_filters_choose_folders_kinds_and_dates(client):
     for filters, expected in [
         ({"kind": "md"}, {"notes/keeper.md"}),

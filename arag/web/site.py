@@ -165,9 +165,8 @@ class Site:
     async def ask(self, request: Request) -> Response:
         """Ask the agent, and go to the page of the run."""
         form = parse_qs((await request.body()).decode())
-        question = form.get("q", [""])[0]
         number = len(self._runs) + 1
-        self._runs[number] = Run(question, self.agent, self.model)
+        self._runs[number] = Run(form.get("q", [""])[0], self.agent, self.model)
         return RedirectResponse(f"/runs/{number}", 303)
 
     def show_run(self, request: Request) -> Response:

@@ -6,6 +6,7 @@ import re
 from collections import defaultdict
 from collections.abc import Collection
 from dataclasses import dataclass, field
+from typing import Literal
 
 from arag.models.names import knows_script
 from arag.retrieval.index import Index
@@ -18,13 +19,17 @@ from arag.retrieval.presentation.selection import (
     show_semantic_hits,
 )
 from arag.retrieval.search.contents import is_in_contents
-from arag.retrieval.tools.retriever import list_keywords
+from arag.retrieval.tools.retriever import is_quoted, list_keywords
 from arag.retrieval.types import Chunk, Hit, KeywordResults
 
 HITS = 30  # of each search, and of both together
+_NEAR = 10  # if no keyword is anywhere
 _MIN_SHARE = 0.5  # of the best sentence's weight
 _WORD = re.compile(r"[^\W\d_]{2}|[^\W\d_\x00-\u024f]")  # in scripts without spaces, one letter may be a word
 _SMOOTHING = 60  # of ranks, as is usual in reciprocal rank fusion
+
+
+Group = Literal["words", "near", "contents"]
 
 
 @dataclass(frozen=True)
@@ -34,6 +39,8 @@ class Passage:
     shown: ShownHit
     matched: list[int]
     """The positions of the sentences that matched: the best one first, the others in order."""
+    group: Group
+    """Passages of a group come together: `words` have all keywords that are anywhere, `contents` stand in contents."""
     copies: list[Passage] = field(default_factory=list)
     """Further passages that show the same text."""
 
@@ -41,14 +48,19 @@ class Passage:
 def find_passages(index: Index, query: str) -> tuple[list[Passage], dict[str, list[str]]]:
     """Return the best chunks by keywords and meaning, and the keywords without any, with the terms closest to them.
 
-    Those with all keywords come first, and of these the ones that spell them so; contents come last. The same text
-    comes once, with its copies.
+    Those with all keywords that are anywhere come first, and of these the ones that spell them so; contents come last.
+    A query that is only quoted finds no others. The same text comes once, with its copies.
     """
     keywords = list_keywords(query)
     by_keyword = index.keyword_search(keywords, HITS, ranking="bm25")
     selections = [show_keyword_hits(by_keyword)]
-    if knows_script(index.embedder.name, query):
+    if not is_quoted(query) and knows_script(index.embedder.name, query):
         selections.append(show_semantic_hits(index.semantic_search(query, HITS, titles_first=True)))
+    missing: dict[str, list[str]] = {}
+    for report in by_keyword.keywords:
+        if not report.chunks:
+            missing[report.keyword] = [term.text for term in list_closest(report)]
+    sought = len(by_keyword.keywords) - len(missing)
     scores: dict[str, float] = defaultdict(float)
     hits: dict[str, ShownHit] = {}
     for selection in selections:
@@ -56,25 +68,28 @@ def find_passages(index: Index, query: str) -> tuple[list[Passage], dict[str, li
             scores[shown.hit.chunk_id] += 1 / (_SMOOTHING + rank)
             hits.setdefault(shown.hit.chunk_id, shown)
 
+    def has_all(hit: Hit) -> bool:
+        return 0 < sought <= len(hit.keyword_counts)
+
     def rank_of(chunk_id: str) -> tuple[bool, bool, bool, float, str]:
         hit = hits[chunk_id].hit
-        has_all = len(hit.keyword_counts) >= len(keywords)
         has_all_as_written = hit.keyword_counts.keys() >= set(keywords)
-        return is_in_contents(hit), not has_all, not has_all_as_written, -scores[chunk_id], chunk_id
+        return is_in_contents(hit), not has_all(hit), not has_all_as_written, -scores[chunk_id], chunk_id
 
-    missing: dict[str, list[str]] = {}
-    for report in by_keyword.keywords:
-        if not report.chunks:
-            missing[report.keyword] = [term.text for term in list_closest(report)]
     passages: dict[str, Passage] = {}  # by their texts
     for chunk_id in sorted(hits, key=rank_of):
-        passage = Passage(hits[chunk_id], _order_sentences(hits[chunk_id], by_keyword))
-        if not passage.matched:
+        hit = hits[chunk_id].hit
+        group: Group = "words" if has_all(hit) else "near"
+        if is_in_contents(hit):
+            group = "contents"
+        passage = Passage(hits[chunk_id], _order_sentences(hits[chunk_id], by_keyword), group)
+        if not passage.matched or (is_quoted(query) and not has_all(hit)):
             continue
         original = passages.setdefault(comparable_text(passage.shown.excerpt), passage)
         if original is not passage:
             original.copies.append(passage)
-    return list(passages.values())[:HITS], missing
+    most = HITS if sought else _NEAR
+    return list(passages.values())[:most], missing
 
 
 def _order_sentences(shown: ShownHit, by_keyword: KeywordResults) -> list[int]:

@@ -84,3 +84,8 @@ class IndexRetriever(BaseRetriever):
 def list_keywords(query: str) -> list[str]:
     """Return what is quoted in a query, names as in programs, and words except common English ones; else all of it."""
     return [*_QUOTED.findall(query), *list_terms(_QUOTED.sub(" ", query))][:_MAX_KEYWORDS] or [query]
+
+
+def is_quoted(query: str) -> bool:
+    """Return whether all words of a query are in quotation marks."""
+    return bool(_QUOTED.search(query)) and not _QUOTED.sub("", query).strip()

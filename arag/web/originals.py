@@ -46,10 +46,10 @@ def start_drawing() -> None:
         worker.call("get_ready", seconds=_SECONDS)
 
 
-def find_page(path: Path, texts: Sequence[str], pages: tuple[int, int]) -> tuple[int, int]:
-    """Return the page of a PDF, between two pages, that has the first of some sentences, and how many pages it has."""
-    page, count = _call_worker("find_page", str(path), list(texts), *pages)
-    return page, count
+def find_page(path: Path, texts: Sequence[str], pages: tuple[int, int]) -> tuple[int, int, int]:
+    """Return the page of a PDF, between two, with the first of some sentences, its place in percent, the last page."""
+    page, percent, last_page = _call_worker("find_page", str(path), list(texts), *pages)
+    return page, percent, last_page
 
 
 def draw_page(path: Path, texts: Sequence[str], page: int) -> bytes:

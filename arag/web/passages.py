@@ -52,7 +52,7 @@ def list_headings(chunks: Iterable[Chunk]) -> dict[str, str]:
     for chunk in chunks:
         for sentence in chunk.sentences:
             if sentence.heading:
-                places.setdefault(sentence.heading, address(chunk.id, [sentence.start], chunk.pages))
+                places.setdefault(sentence.heading, address(chunk.id, [sentence.start]))
     return places
 
 
@@ -79,12 +79,10 @@ def _without_markup(text: str) -> str:
     return " | ".join(filter(None, cells))
 
 
-def address(chunk_id: str, starts: Sequence[str | int], pages: Sequence[int] | None) -> str:
-    """Return the address of a passage with marked sentences: it leads to the first one, or to the page's picture."""
-    marked = [("at", start) for start in starts]
-    query = urlencode([("chunk", chunk_id), *marked])
-    anchor = f"#{starts[0]}" if starts and not pages else ""
-    return f"/passage?{query}{anchor}"
+def address(chunk_id: str, starts: Sequence[str | int]) -> str:
+    """Return the address of a passage with marked sentences: it leads to the first one."""
+    query = urlencode([("chunk", chunk_id), *[("at", start) for start in starts]])
+    return f"/passage?{query}#{starts[0]}" if starts else f"/passage?{query}"
 
 
 def respell(query: str, keyword: str, term: str, filters: Mapping[str, str]) -> str:

@@ -20,23 +20,22 @@ _WIDTH, _HEIGHT = 1_400, 2_000  # pixels of a picture at most
 _MIN_ALIKE = 75  # percent of the letters: the index has hyphens, headings and tables in another form
 _MARK = (255, 226, 110)
 _MARGIN = 3  # pixels around a marked word
-_SIDE = 10  # points of the empty page that is drawn first
+_PERCENT = 100
 _FAST = 1  # compression that takes little time: the picture is not sent over a network
 
 
 def find_page(path: str, texts: Sequence[str], first: int, last: int) -> list[int]:
-    """Return the page between two pages, counted from 1, with most of the first of some sentences, and the last page.
-
-    If no page has it, the other sentences decide.
-    """
+    """Return the page with most of the first sentence that any has, how far down in percent, and the last page."""
     document = pypdfium2.PdfDocument(path)
     numbers = range(first, last + 1)
     for text in texts:
-        found = {number: len(_find_words(document[number - 1], [text])) for number in numbers}
-        best = max(numbers, key=lambda number: found[number])
+        found = {number: _find_words(document[number - 1], [text]) for number in numbers}
+        best = max(numbers, key=lambda number: len(found[number]))
         if found[best]:
-            return [best, len(document)]
-    return [first, len(document)]
+            places = pypdfium2.PdfPosConv(document[best - 1], (0, 0, _PERCENT, _PERCENT, 0))
+            _, percent = places.to_bitmap(found[best][0].left, found[best][0].top)
+            return [best, percent, len(document)]
+    return [first, 0, len(document)]
 
 
 def draw_page(path: str, texts: Sequence[str], number: int) -> NDArray[np.uint8]:
@@ -91,7 +90,7 @@ def _draw(page: pypdfium2.PdfPage, words: Collection[Word]) -> Image.Image:
 def get_ready() -> None:
     """Draw an empty page: then everything that this module needs is loaded."""
     document = pypdfium2.PdfDocument.new()
-    page = document.new_page(_SIDE, _SIDE)
+    page = document.new_page(10, 10)
     _find_words(page, ["a"])
     _draw(page, ()).save(io.BytesIO(), "PNG", compress_level=_FAST)
 

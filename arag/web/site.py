@@ -128,9 +128,9 @@ class Site:
         document = _check_found(self.index.document(chunk.document_id))
         original = find_original(document)
         starts = request.query_params.getlist("at")
-        link, page, last_page = passages.address(chunk.id, starts, chunk.pages), 0, 0
+        link, page, percent, last_page = passages.address(chunk.id, starts).partition("#")[0], 0, 0, 0
         if original is not None and original.suffix.lower() == ".pdf" and chunk.pages:
-            page, last_page = find_page(original, passages.list_texts(chunk, starts), chunk.pages)
+            page, percent, last_page = find_page(original, passages.list_texts(chunk, starts), chunk.pages)
             page = min(_read_number(request.query_params.get("page", "")) or page, last_page)
             shown = passages.find_chunk_on(self.index, chunk, page)
             if shown.id != chunk.id:
@@ -142,7 +142,9 @@ class Site:
             original=original,
             is_gone=is_gone(document),
             link=link,
+            starts=starts,
             page=page,
+            percent=percent,
             last_page=last_page,
             place=passages.name_passage(chunk, starts),
             parts=passages.split_marked(chunk, starts),

@@ -197,7 +197,8 @@ def test_an_entry_of_contents_leads_to_its_section_and_is_not_shown(make_index, 
     index = make_index({"manual.md": text, "b.md": TEXT}, chunk_tokens=150)
     (chunk_id,) = [chunk.id for chunk in index.read(list(index.chunk_ids())).chunks if said[:12] in chunk.text]
     _, semantic, _ = make_tools(index, names="paper")
-    message = semantic.invoke({"type": "tool_call", "id": "1", "name": semantic.name, "args": {"queries": [f"4.2. {names[1]}"]}})
+    queries = {"queries": [f"4.2. {names[1]}"]}
+    message = semantic.invoke({"type": "tool_call", "id": "1", "name": semantic.name, "args": queries})
     first = message.content.partition("\n\n")[2].partition("\n\n")[0]
     assert first.startswith(f"[{chunk_id}] (1.00")
     assert said[:11] in first

@@ -6,7 +6,10 @@ import re
 
 from arag.text.normalise import CELL_BOUNDARY
 
-_FENCED = re.compile(r"^\s*(```|~~~).*?(?:^\s*\1|\Z)", re.DOTALL | re.MULTILINE)
+# After its marks, a fence may have a name, but no further marks, as in `outline.FENCE_LINE`.
+_FENCED = re.compile(
+    r"^[^\S\n]*(`{3,}+(?=[^`\n]*$)|~{3,}+(?=[^~^\n]*$)).*?(?:^[^\S\n]*\1|\Z)", re.DOTALL | re.MULTILINE
+)
 _RULE = re.compile(r"^(?=.*-)(?=.*[|+])[^\S\n]*[|+:=-][ |+:=-]*$", re.MULTILINE)  # below a header, or a border
 # Lines with bars, and rules, that follow each other.
 _RUN = re.compile(

@@ -55,9 +55,6 @@ _WHITE_SPACE = re.compile(r"[ \t\n\r\f]+")  # shown as one space, unlike a no-br
 _SOURCE_LINE_END = re.compile(r"[ \t\r\f]*\n[ \t\n\r\f]*")
 _NO_BREAK_SPACE = "\u00a0"
 _CODE_INDENTATION = 4 * _NO_BREAK_SPACE
-_BLANK_LINES_AROUND = re.compile(
-    rf"\A(?:[ {_NO_BREAK_SPACE}]*{CODE_LINE_END})+|(?:{CODE_LINE_END}[ {_NO_BREAK_SPACE}]*)+\Z"
-)
 _ITEM = "\0"  # begins an item of a list; no text of a page has a NUL
 _HEADING = "\x01"  # stands for `#`, which may also begin a line of text
 _TERM_END = "\x02"  # ends a term of a list of definitions
@@ -366,9 +363,12 @@ def _mark_heading(element: etree._Element, text: str) -> str:
 
 def _show_code(text: str) -> str:
     """Return code without blank lines around it, and with no line that looks like a heading."""
-    code = _BLANK_LINES_AROUND.sub("", text)
-    lines = code.split(CODE_LINE_END)
-    plain = code.replace(_NO_BREAK_SPACE, " ").split(CODE_LINE_END)
+    lines = text.split(CODE_LINE_END)
+    filled = [number for number, line in enumerate(lines) if line.strip()]
+    if not filled:
+        return ""
+    lines = lines[filled[0] : filled[-1] + 1]
+    plain = [line.replace(_NO_BREAK_SPACE, " ") for line in lines]
     if escape_code(plain) != plain:
         lines = [f"{_CODE_INDENTATION}{line}" if line.strip() else "" for line in lines]
     return CODE_LINE_END.join(lines)

@@ -40,7 +40,7 @@ _HTML_HEADING = re.compile(r"^ {0,3}<h([1-6])\b[^<>]*>(.{1,500}?)</h\1>", re.DOT
 _LINE_OF_TAGS = re.compile(
     r"^ {0,3}(?:</?(?:br|hr|p|div|center|span|details)\b[^<>\n]*>[ \t]*)+$\n?", re.IGNORECASE | re.MULTILINE
 )
-_BREAK_AT_END = re.compile(r"[ \t]*<br ?/?>[ \t]*$", re.IGNORECASE | re.MULTILINE)
+_BREAK_AT_END = re.compile(r"(?<![ \t])[ \t]*<br ?/?>[ \t]*$", re.IGNORECASE | re.MULTILINE)
 _TAG = re.compile(r"<[^<>]*>")
 
 

@@ -20,6 +20,7 @@ _MIN_FULL_ROWS = 2  # of these, with a cell in each column
 _MIN_NAMES = 3  # of columns, above rows that may lack most cells
 _MIN_WORDS_GAP = 1.5  # times the height, between the columns of such a table
 _MAX_CELL = 60  # characters of such a table's cells, on average: longer ones are prose
+_MAX_DIGITS = 6  # of the number of a line of code
 _GOING_ON = 0.35  # of the lines of prose begin with a small letter, at least
 _PROSE_LINE = 20  # characters
 
@@ -255,7 +256,7 @@ def _are_numbered_lines(rows: Sequence[Row]) -> bool:
     numbers: list[int] = []
     for row in rows:
         number, *others = row.texts
-        if len(others) != 1 or not number.isdecimal():
+        if len(others) != 1 or not number.isdecimal() or len(number) > _MAX_DIGITS:
             return False
         numbers.append(int(number))
     return all(number + 1 == following for number, following in pairwise(numbers))

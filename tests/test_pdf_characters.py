@@ -101,6 +101,20 @@ def test_joined_letters_by_the_names_that_the_font_gives_them(read, names, parts
     assert (content.text, content.left_out) == (text, ())
 
 
+def test_a_code_that_no_font_has_names_no_letters(read):
+    def work(writer):
+        names = ArrayObject([NumberObject(99_999_999), NameObject("/f_i")])
+        font = {
+            NameObject("/BaseFont"): NameObject("/Mill"),
+            NameObject("/Encoding"): DictionaryObject({NameObject("/Differences"): names}),
+        }
+        writer._add_object(DictionaryObject(font))
+
+    pages = Pages()
+    pages.text(72, 700, "The mill is closed.")
+    assert read("a.pdf", change(pages.finish(), work)).text == "The mill is closed."
+
+
 def embedded_font(writer, names):
     """Return a font that is in the file, with the names of its glyphs by their codes."""
     program = DecodedStreamObject()

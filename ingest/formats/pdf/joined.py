@@ -18,13 +18,17 @@ from pypdfium2 import raw
 from arag.ingest.formats.pdf.glyphs import UNKNOWN, PageText
 
 _JOINED = re.compile(rb"/([A-Za-z](?:_[A-Za-z])+)\b")
-_NAMES_JOINED = re.compile(rb"/Differences\s*\[[^\]]*" + _JOINED.pattern)
+_NAMES_JOINED = re.compile(rb"/Differences\s*\[[^\[\]]*" + _JOINED.pattern)
 _OBJECT_STREAM = re.compile(rb"/ObjStm\b.{0,500}?\bstream\r?\n", re.DOTALL)
-_OBJECT = re.compile(rb"\b(\d+) 0 obj\s*(.*?)\s*endobj", re.DOTALL)
+_OBJECT = re.compile(rb"\b(\d+) 0 obj(.*?)endobj", re.DOTALL)
 _BASE_FONT = re.compile(rb"/BaseFont\s*/(?:[A-Z]{6}\+)?([^\s/<>\[\]()]+)")  # a random prefix marks a part of a font
-_ENCODING = re.compile(rb"/Encoding\s*(?:(\d+) 0 R|<<(.*?)>>)", re.DOTALL)
-_DIFFERENCES = re.compile(rb"/Differences\s*\[(.*?)\]", re.DOTALL)
+_ENCODING = re.compile(rb"/Encoding\s*(?:(\d+) 0 R|<<([^<>]*)>>)")
+_DIFFERENCES = re.compile(rb"/Differences\s*\[([^\[\]]*)\]")
 _CODE_OR_NAME = re.compile(rb"\d+|/[^\s/]+")
+_CODES = 256  # of a font that names its glyphs
+_MAX_DIGITS = 9  # of a code
+_MAX_STREAM = 16_000_000  # bytes of compressed objects: more would fill the memory
+_MAX_STREAMS = 160_000_000  # bytes, of a file
 _SAME_WIDTH = 0.02  # of the width: two glyphs of one font that differ by less are the same
 _Key = tuple[str, str]  # the name of a font, and a character
 
@@ -81,11 +85,19 @@ def read_joined_letters(document: pypdfium2.PdfDocument, file: bytes) -> JoinedL
 def _readable_parts(file: bytes) -> Iterator[bytes]:
     """Yield a file, and its compressed objects."""
     yield file
-    for match in _OBJECT_STREAM.finditer(file):
+    size = 0
+    for part in file.split(b"endstream"):
+        start = _OBJECT_STREAM.search(part)
+        if not start:
+            continue
         try:
-            yield zlib.decompressobj().decompress(memoryview(file)[match.end() :])
+            objects = zlib.decompressobj().decompress(part[start.end() :], _MAX_STREAM)
         except zlib.error:
             continue
+        yield objects
+        size += len(objects)
+        if size > _MAX_STREAMS:
+            return
 
 
 def _letters_of(font: bytes, objects: Mapping[bytes, bytes]) -> Iterator[tuple[_Key, str]]:
@@ -100,9 +112,9 @@ def _letters_of(font: bytes, objects: Mapping[bytes, bytes]) -> Iterator[tuple[_
     code = 0
     for token in _CODE_OR_NAME.findall(differences):
         if token.isdigit():
-            code = int(token)
+            code = int(token[:_MAX_DIGITS])
             continue
         joined = _JOINED.match(token)
-        if joined:
+        if joined and code < _CODES:
             yield (name, chr(code)), joined[1].decode().replace("_", "")
         code += 1

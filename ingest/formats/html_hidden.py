@@ -83,20 +83,29 @@ def find_navigation(page: etree._Element, hidden: set[etree._Element]) -> list[e
     """Return the elements that are for navigation: by their name, or by a role if they show links and titles only."""
     own_words = _words(page.findtext("head/title", ""))
     navigation = list(page.iter("nav"))
+    not_shown = _with_descendants(page, hidden)
     for element in _NAVIGATION(page):
-        shown = [text for text in _TEXT_BESIDE_LINKS(element) if hidden.isdisjoint(_around(text))]
+        shown = [text for text in _TEXT_BESIDE_LINKS(element) if _parent_of(text) not in not_shown]
         beside_links = " ".join(shown)
         if _words(beside_links) <= own_words:  # the links to the pages above may end with this page's own name
             navigation.append(element)
     return navigation
 
 
-def _around(text: Any) -> list[etree._Element]:
-    """Return the elements around a text that a search in a page has found."""
+def _with_descendants(page: etree._Element, elements: set[etree._Element]) -> set[etree._Element]:
+    found: set[etree._Element] = set()
+    if not elements:
+        return found
+    for element in page.iter():
+        if element in elements or element.getparent() in found:
+            found.add(element)
+    return found
+
+
+def _parent_of(text: Any) -> etree._Element:
+    """Return the element around a text that a search in a page has found."""
     element = text.getparent()
-    if text.is_tail:
-        element = element.getparent()
-    return [element, *element.iterancestors()]
+    return element.getparent() if text.is_tail else element
 
 
 def _words(text: str) -> set[str]:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from itertools import islice
 
 from lxml import etree
@@ -52,12 +54,18 @@ class _Part:
 
 def _split_parts(rows: Sequence[Sequence[etree._Element]], grid: _Grid) -> list[_Part]:
     """Split a table at blank rows, except where the header above goes on: the letters of an index have none."""
+    with_cells = [number for number, row in enumerate(rows) if len(row) > 1]
+
+    @cache  # many blank rows may come before one of several cells
+    def begins_with_header(place: int) -> bool:
+        return _has_header([rows[number] for number in with_cells[place : place + 2]])
+
     parts: list[_Part] = []
     is_after_blank = True
     for number, texts in enumerate(map(_fill_row, grid.rows)):
         is_blank = not any(texts)
         if is_after_blank and not is_blank:
-            has_header = _has_header(rows[number:])
+            has_header = begins_with_header(bisect_left(with_cells, number))
             goes_on = bool(parts) and parts[-1].has_header and not has_header
             if not goes_on:
                 parts.append(_Part([], has_header))

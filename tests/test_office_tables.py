@@ -65,6 +65,11 @@ class TestSideBySide:
         assert shown == [line for line in alone if line]
         assert shown[4] == "Ship: Skua | Port: Orra | Tons: 9"
 
+    def test_many_tables_side_by_side(self):
+        count = 550
+        shown = lines("\n".join(["||".join(["Ship|Port"] * count), "||".join(["Heron|Asta"] * count)]), sheet=True)
+        assert list(filter(None, shown)) == ["Ship | Port", "Ship: Heron | Port: Asta"] * count
+
     def test_a_note_beside_the_names_of_columns_is_none_of_them(self):
         shown = lines(beside(SHIPS, "1907"), sheet=True)
         assert shown == [*lines(SHIPS, sheet=True), "", "1907"]

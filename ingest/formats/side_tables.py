@@ -20,14 +20,22 @@ def set_tables_apart(rows: Iterable[Row]) -> Iterator[Row]:
     An empty column may also divide one table, whose rows have their labels on the left. So the right part must show
     that it is a table of its own, or a note.
     """
-    for _, block in groupby(rows, key=bool):
-        block_rows = iter(block)
-        top = list(islice(block_rows, MAX_ROWS))
-        all_rows = chain(top, block_rows)
-        if _find_gaps(top):
-            yield from _split(list(all_rows))
-        else:
+    unread = [groupby(rows, key=bool)]
+    while unread:
+        _, block = next(unread[-1], (False, None))
+        if block is None:
+            unread.pop()
+            continue
+        top = list(islice(block, MAX_ROWS))
+        all_rows = chain(top, block)
+        if not _find_gaps(top):
             yield from all_rows
+            continue
+        left, right = _split(list(all_rows))
+        yield from left
+        if right:
+            yield {}
+            unread.append(groupby(right, key=bool))
 
 
 def _find_gaps(rows: Sequence[Row]) -> list[int]:
@@ -39,17 +47,16 @@ def _find_gaps(rows: Sequence[Row]) -> list[int]:
     return sorted(between - filled)
 
 
-def _split(rows: Sequence[Row]) -> Iterator[Row]:
+def _split(rows: Sequence[Row]) -> tuple[Sequence[Row], Sequence[Row]]:
+    """Return the rows of the first table, and those of the others on its right."""
     width = max(map(max, rows)) + 1
+    compared = rows[:_ROWS_COMPARED]
     for gap in _find_gaps(rows):
-        left = _columns_of(rows, range(gap))
-        right = _columns_of(rows, range(gap, width))
-        if _are_two(left[:_ROWS_COMPARED], right[:_ROWS_COMPARED]):
-            yield from left
-            yield {}
-            yield from set_tables_apart(right)
-            return
-    yield from rows
+        left = range(gap)
+        right = range(gap, width)
+        if _are_two(_columns_of(compared, left), _columns_of(compared, right)):
+            return _columns_of(rows, left), _columns_of(rows, right)
+    return rows, []
 
 
 def _columns_of(rows: Sequence[Row], columns: range) -> list[Row]:

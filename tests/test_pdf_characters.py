@@ -103,12 +103,10 @@ def test_joined_letters_by_the_names_that_the_font_gives_them(read, names, parts
 
 def test_a_code_that_no_font_has_names_no_letters(read):
     def work(writer):
-        names = ArrayObject([NumberObject(99_999_999), NameObject("/f_i")])
-        font = {
-            NameObject("/BaseFont"): NameObject("/Mill"),
-            NameObject("/Encoding"): DictionaryObject({NameObject("/Differences"): names}),
-        }
-        writer._add_object(DictionaryObject(font))
+        font = embedded_font(writer, {33: "f_i"})
+        font["/Encoding"]["/Differences"][0] = NumberObject(99_999_999)
+        fonts = DictionaryObject({NameObject("/F9"): writer._add_object(font)})
+        writer.pages[0]["/Resources"]["/Font"].update(fonts)
 
     pages = Pages()
     pages.text(72, 700, "The mill is closed.")

@@ -10,6 +10,7 @@ import itertools
 import json
 import re
 from email.message import EmailMessage
+from time import process_time
 
 import anyio
 import pytest
@@ -439,6 +440,17 @@ def test_the_id_of_a_chunk_that_looks_like_another_text_is_cited_in_quotes_alone
 )
 def test_other_brackets_stay_almost_as_they_are(text, shown):
     assert without_marks(text) == (shown or text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["x:1 " + "a" * 50_000, "a:" * 50_000, "1:" * 50_000, "[" + "a:1 " * 20_000 + "]", "[a:1" + " " * 50_000],
+    ids=lambda text: text[:6],
+)
+def test_long_words_and_lists_take_no_long_time(text):
+    start = process_time()
+    without_marks(text)
+    assert process_time() - start < 2
 
 
 def test_a_message_with_a_result_is_read_as_its_documents(attacked):

@@ -53,13 +53,14 @@ _VARIABLE = re.compile(r"\$[\w({@*]")
 # In front of a command: the start, a sign that ends another command, or a word that runs one.
 _RUNS_COMMAND = (
     r"(?:^|[\n;|&(`{!]|\b(?:then|do|else|elif|if|while|until|time|command|builtin|env|nice|exec|eval|timeout\s+\S+)\s"
-    r"|\bxargs\s[^\n;|&]*\s|\b(?:sh|bash)\s+-c\s+.)\s*"
+    r"|\bxargs\s[^\n;|&]*\s|\b(?:sh|bash)\s+-c\s+.)[ \t]*+"
 )
 _CALLS_MEANING = re.compile(rf"{_RUNS_COMMAND}['\"]?meaning\b(?![\w.:/=-])")
 _CALLS_SQL = re.compile(rf"{_RUNS_COMMAND}['\"]?sql\b(?![\w.:/=-])")
+# Not what redirects: a sign like it may compare numbers or be a text, and a file that only this command reads is meant.
 _WRITES = re.compile(
-    rf"{_RUNS_COMMAND}(?:rm|rmdir|mv|cp|touch|mkdir|chmod|ln|truncate|tee|sed\s+-i)(?![\w.:/=-])"
-    r"|(?<![<>=-])>>?+(?!\s*/dev/null|[&(])"
+    r"(?:^|[\n;|&({]|\b(?:then|do|else)\s)[ \t]*"
+    r"(?:rm|rmdir|mv|cp|touch|mkdir|chmod|ln|truncate|sed[ \t]+-i)(?![\w.:/=-])"
 )
 _READ_ONLY = "the documents are read-only: none was changed, and files that a command writes are gone at its end\n"
 _FENCED = re.compile(r"```\w*\n(.*?)\n?```", re.DOTALL)
@@ -198,16 +199,7 @@ def _execute(script: str, paths: Collection[str], corpus: Corpus) -> Ended:
         return Ended(stderr=_TOO_LONG.format(SECONDS))
     ended = Ended(request["stdout"], request["stderr"], request["exit_code"], request["is_cut"])
     only_writes = not ended.stdout.strip() and _WRITES.search(blank_quoted(script)) is not None
-    return _with_read_only(ended) if only_writes else ended
-
-
-def _with_read_only(ended: Ended) -> Ended:
-    """Return the output of a command that would have changed files, and has failed to."""
-    return replace(
-        ended,
-        stderr=f"{ended.stderr}{_READ_ONLY}",
-        exit_code=ended.exit_code or 1,
-    )
+    return replace(ended, stderr=f"{ended.stderr}{_READ_ONLY}") if only_writes else ended
 
 
 def _answer(request: Mapping[str, Any], corpus: Corpus, reader: _Reader) -> dict[str, Any]:

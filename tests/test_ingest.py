@@ -288,6 +288,25 @@ def test_a_file_that_was_moved_or_renamed_keeps_its_document_and_is_not_embedded
 
 
 @in_every_backend
+def test_a_file_without_an_extension_keeps_its_id_when_its_folder_has_a_number_sign_and_is_renamed(corpus):
+    mail = "From a@x.org Mon Jan  3 10:00:00 2022\nMessage-ID: <{}>\nFrom: a@x.org\nSubject: Oil\n\nIt costs {}.\n\n"
+    mails = "".join(mail.format(own_id, price) for price, own_id in enumerate(("a/1@x.org", "2", "2", "3@x.org"), 5))
+    (corpus.source / "C#").mkdir(parents=True)
+    (corpus.source / "C#/README").write_text("How to build it.")
+    (corpus.source / "C#/inbox").write_text(mails)
+    corpus.ingest()
+    ids = {"C#/README", "C#/inbox#a/1@x.org", "C#/inbox#2", "C#/inbox#2~3", "C#/inbox#3@x.org"}
+    (corpus.source / "C#").rename(corpus.source / "CSharp")
+    for _ in range(2):
+        summary, embedded = corpus.ingest(prune=True)
+        assert (summary.written, summary.removed, embedded) == (0, 0, [])
+        with corpus.open() as index:
+            assert {document.id for document in index.documents()} == ids
+            paths = {listed.id: listed.path for listed in index.list_documents().documents}
+            assert paths == {name: name.replace("C#", "CSharp") for name in ids}
+
+
+@in_every_backend
 def test_a_moved_file_is_found_where_it_is_now_and_scopes_keep_its_id(corpus):
     corpus.ingest({"old/gull.txt": TEXTS["gull"], "tern.md": TEXTS["notes/tern.md"], "ship.txt": "A ship."})
     (corpus.source / "new/far").mkdir(parents=True)

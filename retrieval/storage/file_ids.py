@@ -7,6 +7,8 @@ from pathlib import PurePath
 
 _COPY_NUMBER = re.compile(r"~\d+$")  # of a file whose path below its folder is another file's id
 _RECORD_NUMBER = re.compile(r"#\d+$")
+# Of an email, in a mailbox without an extension. `C#/README` is one file in a folder.
+_EMAIL = re.compile(r"(#(?:\d+~\d+|[^#/\s][^#\s]*@[^#\s]+))$")
 
 
 def split_id(document_id: str, file: str) -> tuple[str, str]:
@@ -21,7 +23,8 @@ def split_id(document_id: str, file: str) -> tuple[str, str]:
     if "#" not in document_id or file.endswith(f"/{path_of(document_id)}"):
         return document_id, ""
     extension = re.escape(PurePath(file).suffix)
-    found = re.search(rf"{extension}(?:~\d+)?(#.+)", document_id) or _RECORD_NUMBER.search(document_id)
+    behind_extension = re.compile(rf"{extension}(?:~\d+)?(#.+)") if extension else _EMAIL
+    found = behind_extension.search(document_id) or _RECORD_NUMBER.search(document_id)
     if found is None:
         return document_id, ""
     part = found[found.re.groups]

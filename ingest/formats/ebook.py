@@ -12,7 +12,8 @@ from zipfile import BadZipFile, ZipFile
 from lxml import etree
 
 from arag.ingest.formats.content import JSON, Content, FormatError, join_blocks, name_pictures
-from arag.ingest.formats.html import decode_html, has_picture, html_content
+from arag.ingest.formats.html import has_picture, html_content
+from arag.ingest.formats.html_pages import decode_html
 from arag.ingest.formats.package import DamagedError
 from arag.text.normalise import collapse_whitespace
 

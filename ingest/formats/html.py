@@ -8,12 +8,12 @@ from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
 
-import webencodings
 from lxml import etree
 
-from arag.ingest.formats.content import Content, FormatError, decode_text, name_parts
+from arag.ingest.formats.content import Content, name_parts
 from arag.ingest.formats.frame import CODE_LINE_END, FRAME_END, FRAME_START, find_empty_frame, find_frame, mark_lines
 from arag.ingest.formats.html_hidden import find_hidden, find_navigation, leads_elsewhere
+from arag.ingest.formats.html_pages import decode_html, parse_html
 from arag.ingest.formats.html_quotes import QUOTE_END, QUOTE_START, find_quotes, quote_lines
 from arag.ingest.formats.html_tables import CELLS, sets_texts_apart, show_bold_type, table_rows
 from arag.ingest.formats.inline import (
@@ -78,13 +78,6 @@ _GAP_BETWEEN_ITEMS = re.compile(rf"^({_FRAME_MARK}- [^\n{CODE_LINE_END}]*)\n+(?=
 _DOXYGEN_TITLE = etree.XPath("//div[@class = 'headertitle']/div[@class = 'title'][not(//h1)]")
 _PICTURE = re.compile(r"<(?:\w+:)?(?:img|image)\b", re.IGNORECASE)
 
-_DECLARATION = re.compile(rb"""(?:<\?xml[^>]+encoding|<meta[^>]+charset)\s*=\s*["']?\s*([^\s"'/;>]+)""", re.IGNORECASE)
-# In XHTML, any element may be written as an empty one: `<title/>`. In HTML, that begins one.
-_XHTML = re.compile(r"<\?xml|xmlns=[\"']http://www\.w3\.org/1999/xhtml")
-_EMPTY_ELEMENT = re.compile(r"<(title|script|style|iframe|textarea|a|b|i|em|span|div|p|h[1-6]|td|th|li)\b([^<>]*)/>")
-_DECLARATION_CHARACTERS = 1_000
-_DECLARATION_BYTES = 100_000  # at the start of a page: scripts and styles can come before the declaration
-
 
 def read_html(path: Path, encoding: str = "") -> Content:
     """Read the text of a page without navigation; its title is `<title>`, else an `<h1>`.
@@ -103,25 +96,6 @@ def has_picture(html: str) -> bool:
     return _PICTURE.search(html) is not None
 
 
-def decode_html(data: bytes, encoding: str = "") -> str:
-    """Decode a page in Unicode, else in the encoding that it declares, else in `encoding`, else in Windows-1252."""
-    declared = _declared_encoding(data)
-    if declared == "gbk":
-        declared = "gb18030"  # its superset, which browsers read
-    return decode_text(data, encoding, declared=declared, fallback="windows-1252")
-
-
-def _declared_encoding(data: bytes) -> str:
-    declaration = _DECLARATION.search(data, 0, _DECLARATION_BYTES)
-    if declaration is None:
-        return ""
-    declared = webencodings.lookup(declaration[1].decode("latin-1"))
-    if declared is None:
-        return ""
-    name: str = declared.codec_info.name
-    return name
-
-
 def html_content(html: str, *, mark_frame: bool = False, is_mail: bool = False) -> Content:
     """Return the content of a page as a browser shows it; see `read_html`.
 
@@ -135,7 +109,7 @@ def html_content(html: str, *, mark_frame: bool = False, is_mail: bool = False) 
     """
     for mark in _ALL_MARKS:
         html = html.replace(mark, " ")
-    page = _parse(html)
+    page = parse_html(html)
     if mark_frame and leads_elsewhere(page):
         return Content(title="", text="", why_skipped="a page that only leads to another")
     show_bold_type(page)
@@ -183,24 +157,6 @@ def _embedded_pages(page: etree._Element, hidden: set[etree._Element]) -> list[s
 
 def _is_shown(element: etree._Element, hidden: set[etree._Element]) -> bool:
     return element not in hidden and hidden.isdisjoint(element.iterancestors())
-
-
-def _parse(html: str) -> etree._Element:
-    if _XHTML.search(html, 0, _DECLARATION_CHARACTERS):
-        html = _EMPTY_ELEMENT.sub(r"<\1\2></\1>", html)
-    parser = etree.HTMLParser(
-        encoding="utf-8",
-        huge_tree=True,
-        remove_comments=True,
-        remove_pis=True,
-    )
-    page = etree.fromstring(b"<html>" + html.encode("utf-8", "replace"), parser)
-    fatal_errors = parser.error_log.filter_from_fatals()
-    if fatal_errors:  # such as tags that are nested too deeply: the rest of the page would be lost
-        raise FormatError(f"cannot be read: {fatal_errors[0].message}")
-    after_the_end = list(page.itersiblings())
-    page.extend(after_the_end)
-    return page
 
 
 def _mark_title(page: etree._Element) -> None:
@@ -405,7 +361,7 @@ def _frame_text(element: etree._Element) -> str:
     page = element.get("srcdoc", "").strip()
     if not page:
         return ""
-    return _page_text(_parse(page)).replace(" ", _NO_BREAK_SPACE)
+    return _page_text(parse_html(page)).replace(" ", _NO_BREAK_SPACE)
 
 
 def _set_apart(element: etree._Element, text: str, layout: _Layout) -> str:

@@ -19,7 +19,8 @@ from quopri import decodestring
 import webencodings
 
 from arag.ingest.formats.content import JSON, Content, FormatError, clean_text, join_blocks, name_parts
-from arag.ingest.formats.html import decode_html, html_content
+from arag.ingest.formats.html import html_content
+from arag.ingest.formats.html_pages import decode_html
 from arag.ingest.formats.invitation import invitation_text
 from arag.ingest.formats.lines import join_lines
 from arag.ingest.formats.older_mail import has_older, mark_older, older_heading, under_heading

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from itertools import chain, filterfalse, groupby, islice
 
 from arag.ingest.formats.cell_kinds import TEXT, are_names, has_letter, kind_of_most, kinds_of
-from arag.ingest.formats.table_headers import MAX_ROWS, Row, count_notes, find_header
+from arag.ingest.formats.table_headers import MAX_ROWS, Row, find_header
+from arag.ingest.formats.table_notes import count_notes
 
 _TIMES = frozenset({"year", "date"})  # that may be names of columns
 _ROWS_BELOW = 2  # a row of sums may be below the others

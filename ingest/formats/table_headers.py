@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from itertools import takewhile
 from typing import TypeAlias
 
 from arag.ingest.formats.cell_kinds import (
@@ -52,7 +50,7 @@ def find_header(top: Sequence[Row], *, is_marked: bool, is_sheet: bool, is_web: 
         is_web: Whether the table is one of a web page, which marks most headers: a first row that is not marked must
             then differ from those below.
     """
-    above_row_names = _find_above_row_names(top)
+    above_row_names = find_above_row_names(top)
     if above_row_names:
         return above_row_names
     divided = _find_divided(top)
@@ -71,14 +69,15 @@ def find_header(top: Sequence[Row], *, is_marked: bool, is_sheet: bool, is_web: 
 def _is_header(top: Sequence[Row], is_sheet: bool) -> bool:
     """Return whether the first row looks like names, and not like the rows below it."""
     first, *below = top
-    if not _are_names(first):
+    if not names_columns(first):
         return False
     if _is_form(top, is_sheet):
         return False
     return not _is_like_rows_below(first, below)
 
 
-def _are_names(row: Row) -> bool:
+def names_columns(row: Row) -> bool:
+    """Return whether the cells of a row can be the names of columns."""
     return are_names(list(row.values()))
 
 
@@ -93,83 +92,6 @@ def _may_be_marked(row: Row) -> bool:
     return are_short and have_letters
 
 
-# --- notes above a table ---
-
-
-def count_notes(top: Sequence[Row]) -> int:
-    """Return how many of a table's first rows are notes above it, which fill few of its columns."""
-    settings = _count_settings(top)
-    if settings:
-        return settings
-    width = _usual_width(top)
-    first_column = min(map(min, top))
-    for number, row in enumerate(top):
-        begins_like_others = first_column in row  # groups of columns leave the first one empty
-        begins_header = _find_above_row_names(top[number:]) is not None
-        if begins_header or not begins_like_others or not _is_note(row, top[number + 1 :], width):
-            return number
-    return 0
-
-
-def _count_settings(top: Sequence[Row]) -> int:
-    """Return how many of a table's first rows are settings, such as `Rate | 0.05`, above the names of its columns.
-
-    The names are above the first row that begins with a value, if all rows below it do so. Names of groups of columns,
-    which leave the first column empty, may be above them.
-    """
-    first_column = min(map(min, top))
-    labels = [row.get(first_column, "") for row in top]
-    are_texts = [kind_of(label) == TEXT for label in labels]
-    above_values = are_texts.index(False) if False in are_texts else 0
-    if above_values < 2 or any(are_texts[above_values:]):
-        return 0
-    settings = list(takewhile(bool, labels[: above_values - 1]))
-    names, values = top[above_values - 1 : above_values + 1]
-    are_full = len(values) <= len(names) >= max(map(len, top[: len(settings)]), default=0)
-    if not are_full or not _are_names(names) or not _are_texts(names):
-        return 0
-    has_value = any(map(_ends_with_value, top[: len(settings)]))
-    return len(settings) if has_value else 0
-
-
-def _are_texts(row: Row) -> bool:
-    """Return whether no cell is a value."""
-    return kinds_of(row.values()) <= {TEXT}
-
-
-def _ends_with_value(row: Row) -> bool:
-    """Return whether a cell after the first is a value."""
-    _, *others = row.values()
-    return kinds_of(others) - {TEXT} != set()
-
-
-def _usual_width(rows: Sequence[Row]) -> int:
-    """Return the number of cells that most rows have, or 0 if all have one; of two such numbers, the larger."""
-    widths = Counter(map(len, rows))
-    del widths[1]
-    return max(
-        widths,
-        key=lambda width: (widths[width], width),
-        default=0,
-    )
-
-
-def _is_note(row: Row, below: Sequence[Row], width: int) -> bool:
-    if len(row) >= width:
-        return False
-    nothing: Row = {}
-    following = next(iter(below), nothing)
-    if _divide(row, following):
-        return False
-    is_narrow = 2 * len(row) <= width
-    if is_narrow:
-        return True
-    full_row = next((other for other in below if len(other) >= width), nothing)
-    if full_row is following:
-        return _are_names(following)
-    return _ends_with_value(row) and _are_texts(full_row) and _are_names(full_row)
-
-
 # --- a header of two rows ---
 
 
@@ -181,8 +103,8 @@ def _find_divided(top: Sequence[Row]) -> Row:
     # The first column of a header of two rows often needs no division.
     begins_with_gap = min(second) > min(first)
     groups = _without_repeats(first) if begins_with_gap else first
-    names = _divide(groups, second)
-    if not _are_names(names):
+    names = divide(groups, second)
+    if not names_columns(names):
         return {}
     if begins_with_gap or _are_of_another_kind(below, first, second):
         return names
@@ -201,7 +123,7 @@ def _without_repeats(row: Row) -> Row:
     return without
 
 
-def _divide(first: Row, second: Row) -> Row:
+def divide(first: Row, second: Row) -> Row:
     """Return the names that two rows give together if the second divides columns of the first, else none.
 
     `Dues` above `1920` and an empty cell above `1921` give the names `Dues 1920` and `Dues 1921`.
@@ -237,7 +159,7 @@ def _are_of_another_kind(below: Sequence[Row], first: Row, second: Row) -> bool:
     """Return whether the rows below two that could be a header hold values, or fill the gaps of the first."""
     if not below:
         return False
-    if not _are_names(below[0]):
+    if not names_columns(below[0]):
         return True
     gaps = _gaps(first, second)
     return all(map(gaps.issubset, below))
@@ -261,7 +183,7 @@ def is_group_above(row: Row, top: Sequence[Row]) -> bool:
     return first_column < column == min(top[0])
 
 
-def _find_above_row_names(top: Sequence[Row]) -> Header | None:
+def find_above_row_names(top: Sequence[Row]) -> Header | None:
     """Return the header of a table that names its first columns in a row of their own, below the names of the others.
 
     Pivot tables and pandas write it so: `Farm` alone, below the gap beside `2022` and `2023`. Where several rows have
@@ -280,7 +202,7 @@ def _find_above_row_names(top: Sequence[Row]) -> Header | None:
         all_names = {**row_names, **names}
         are_parts = min(map(max, below)) <= last
         may_be_part = rows + len(row_names) == 2  # or a row whose other cells are empty
-        if _are_names(all_names):
+        if names_columns(all_names):
             return Header(names if are_parts or may_be_part else all_names, rows=rows + 1)
     return None
 

@@ -17,11 +17,11 @@ from arag.ingest.formats.table_headers import (
     MAX_ROWS,
     Header,
     Row,
-    count_notes,
     find_header,
     is_group_above,
     may_be_form,
 )
+from arag.ingest.formats.table_notes import count_notes
 from arag.ingest.outline import escape_structure
 from arag.text.normalise import CELL_BOUNDARY, collapse_whitespace, escape_bars
 from arag.text.units import is_unit_note

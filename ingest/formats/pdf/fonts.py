@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -12,13 +11,10 @@ from pypdfium2 import raw
 
 from arag.ingest.formats.cell_kinds import has_letter
 from arag.ingest.formats.pdf.bold import is_bold_font
+from arag.ingest.formats.pdf.glyphs import read_font_name
 from arag.ingest.formats.pdf.words import Word
 
-_MAX_FONT_NAME = 100  # bytes
-# Filled again for each line: making new ones takes longer than the calls.
-_matrix = raw.FS_MATRIX()
-_font_name = ctypes.create_string_buffer(_MAX_FONT_NAME)
-_flags = ctypes.c_int()
+_matrix = raw.FS_MATRIX()  # filled again for each line: making a new one takes longer than the call
 
 
 class Type(NamedTuple):
@@ -54,10 +50,7 @@ class Fonts:
     def _type(self, character: int) -> Type:
         """Return the size and the font of a character."""
         raw.FPDFText_GetMatrix(self.page, character, _matrix)
-        raw.FPDFText_GetFontInfo(self.page, character, _font_name, _MAX_FONT_NAME, _flags)
         scale = math.hypot(_matrix.b, _matrix.d)
         size = raw.FPDFText_GetFontSize(self.page, character) * scale
         to_half_points = round(2 * size) / 2 if math.isfinite(size) else 0.0  # a damaged file may have any number
-        # A random prefix marks a font of which only a part is in the file.
-        _, _, font = _font_name.value.decode("latin-1").rpartition("+")
-        return Type(to_half_points, font)
+        return Type(to_half_points, read_font_name(self.page, character))

@@ -51,6 +51,18 @@ _font_name = ctypes.create_string_buffer(_MAX_FONT_NAME)
 _flags = ctypes.c_int()
 
 
+def read_font_name(page: raw.FPDF_TEXTPAGE, character: int) -> str:
+    """Return the name of a character's font, without the random prefix of a font of which only a part is in the file.
+
+    Args:
+        page: PDFium's page.
+        character: PDFium's index of the character.
+    """
+    raw.FPDFText_GetFontInfo(page, character, _font_name, _MAX_FONT_NAME, _flags)
+    _, _, name = _font_name.value.decode("latin-1").rpartition("+")
+    return name
+
+
 @dataclass(frozen=True, slots=True)
 class PageText:
     """The text of a page.
@@ -134,9 +146,7 @@ class PageText:
 
     def font_name(self, place: int) -> str:
         """Return the name of a character's font."""
-        raw.FPDFText_GetFontInfo(self.page, self.indexes[place], _font_name, _MAX_FONT_NAME, _flags)
-        _, _, name = _font_name.value.decode("latin-1").rpartition("+")
-        return name
+        return read_font_name(self.page, self.indexes[place])
 
     def glyph_width(self, place: int, glyph: str, size: float) -> float:
         """Return how wide a glyph is in the font of the character at a place, or 0 if the font has none."""

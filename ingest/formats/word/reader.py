@@ -369,7 +369,8 @@ def _attached_text(data: bytes, extension: str, depth: int) -> str | None:
     """Return the text of an attached file, or None if its kind is not read."""
     match extension:
         case ".html" | ".htm" | ".xhtml":
-            from arag.ingest.formats.html import decode_html, html_content
+            from arag.ingest.formats.html import html_content
+            from arag.ingest.formats.html_pages import decode_html
 
             return html_content(decode_html(data)).text
         case ".txt":

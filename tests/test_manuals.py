@@ -94,6 +94,12 @@ def test_entities_that_nothing_defines_are_named(read):
     assert content.left_out == ("entities that the file does not define (app, vendor)",)
 
 
+def test_a_part_that_other_files_include_may_have_several_roots(read):
+    part = "<sect1><title>{}</title><para>&app; burns.</para></sect1>\n"
+    content = read("parts.xml", f"<?xml version='1.0'?>\n{part.format('Wicks')}{part.format('Oil')}")
+    assert content.text == "## Wicks\n\n&app; burns.\n\n## Oil\n\n&app; burns."
+
+
 def test_definitions_are_not_read_through_a_link(tmp_path):
     (tmp_path / "secret.txt").write_text("the key")
     (tmp_path / "book").mkdir()

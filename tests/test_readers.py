@@ -315,6 +315,16 @@ class TestHtml:
         meta = f"<meta charset='{declared}'>" if declared else ""
         assert read("a.html", f"{meta}<p>Größe – “x”".encode(encoding)).text == "Größe – “x”"
 
+    @pytest.mark.parametrize(
+        ("html", "text"),
+        [
+            (b"<meta charset=utf-8><p>Isle" + b" of light" * 200 + b"\xa0and sea", "light\ufffdand sea"),
+            ("<p>Größe – “x”".encode() + b" \xe9", "Größe – “x” \ufffd"),
+        ],
+    )
+    def test_a_wrong_byte_is_shown_as_browsers_show_it(self, read, html, text):
+        assert read("a.html", html).text.endswith(text)
+
     def test_a_declared_encoding_that_cannot_be_decoded_is_passed_over(self, read):
         assert read("a.html", "<meta charset=x-user-defined><p>\x1bText").text.endswith("Text")
 

@@ -22,6 +22,7 @@ _ENTITY = re.compile(r"&([A-Za-z_][\w.-]*);")
 _PREDEFINED = {"lt", "gt", "amp", "quot", "apos"}
 _ALL = "all"
 _DOCTYPE_OF_ALL = b'<!DOCTYPE all SYSTEM "all"'
+_END_OF_DOCTYPE = b">"
 
 
 def parse_with_entities(path: Path) -> tuple[etree._Element, list[str]]:
@@ -49,13 +50,25 @@ def parse_with_entities(path: Path) -> tuple[etree._Element, list[str]]:
     declared = _DOCTYPE.match(data, prolog.end() if prolog else len(head))
     names = sorted(set(_ENTITY.findall(data.decode(errors="replace"))) - _PREDEFINED)
     parser.resolvers.add(_Definitions(path, names, declared))
-    rest = data[declared.end() :] if declared else b">" + data[len(head) :]
+    rest = data[declared.end() :] if declared else _END_OF_DOCTYPE + data[len(head) :]
     try:
-        root = etree.fromstring(head + _DOCTYPE_OF_ALL + rest, parser)
+        root = _parse(head + _DOCTYPE_OF_ALL, rest, parser)
     except etree.XMLSyntaxError as error:
         raise DamagedError(f"damaged: {error.msg}") from error
     shown = set(_ENTITY.findall("".join(root.itertext())))
     return root, [name for name in names if name in shown]
+
+
+def _parse(prolog: bytes, rest: bytes, parser: etree.XMLParser) -> etree._Element:
+    """Parse a document, or a part of one, which other files include: it may have several roots."""
+    try:
+        return etree.fromstring(prolog + rest, parser)
+    except etree.XMLSyntaxError as error:
+        is_part = error.code == etree.ErrorTypes.ERR_DOCUMENT_END and rest.startswith(_END_OF_DOCTYPE)
+        if not is_part:
+            raise
+    content = rest.removeprefix(_END_OF_DOCTYPE)
+    return etree.fromstring(prolog + _END_OF_DOCTYPE + b"<section>" + content + b"</section>", parser)
 
 
 class _Definitions(etree.Resolver):  # type: ignore[misc]

@@ -7,22 +7,38 @@ import re
 import webencodings
 from lxml import etree
 
-from arag.ingest.formats.content import FormatError, decode_text
+from arag.ingest.formats.content import FormatError, clean_text, decode_text
 
 _DECLARATION = re.compile(rb"""(?:<\?xml[^>]+encoding|<meta[^>]+charset)\s*=\s*["']?\s*([^\s"'/;>]+)""", re.IGNORECASE)
 # In XHTML, any element may be written as an empty one: `<title/>`. In HTML, that begins one.
 _XHTML = re.compile(r"<\?xml|xmlns=[\"']http://www\.w3\.org/1999/xhtml")
 _EMPTY_ELEMENT = re.compile(r"<(title|script|style|iframe|textarea|a|b|i|em|span|div|p|h[1-6]|td|th|li)\b([^<>]*)/>")
+_CHARACTERS_FOR_A_WRONG_BYTE = 1_000  # at least: in another encoding, more bytes would be wrong
 _DECLARATION_CHARACTERS = 1_000
 _DECLARATION_BYTES = 100_000  # at the start of a page: scripts and styles can come before the declaration
 
 
 def decode_html(data: bytes, encoding: str = "") -> str:
-    """Decode a page in Unicode, else in the encoding that it declares, else in `encoding`, else in Windows-1252."""
+    """Decode a page in Unicode, else in the encoding that it declares, else in `encoding`, else in Windows-1252.
+
+    As in browsers, a wrong byte in a page in UTF-8 is U+FFFD.
+    """
     declared = _declared_encoding(data)
     if declared == "gbk":
         declared = "gb18030"  # its superset, which browsers read
+    if declared in ("", "utf-8") and _is_damaged_utf8(data, is_declared=bool(declared)):
+        return clean_text(data.decode("utf-8-sig", "replace"))
     return decode_text(data, encoding, declared=declared, fallback="windows-1252")
+
+
+def _is_damaged_utf8(data: bytes, *, is_declared: bool) -> bool:
+    """Return whether the data are UTF-8 but for a few bytes."""
+    text = data.decode("utf-8", "replace")
+    wrong = text.count("\ufffd")
+    beyond_ascii = len(text) - len(text.encode("ascii", "ignore"))
+    is_mostly_valid = wrong < beyond_ascii - wrong
+    is_rare = is_declared and wrong * _CHARACTERS_FOR_A_WRONG_BYTE < len(text)
+    return wrong > 0 and (is_mostly_valid or is_rare)
 
 
 def _declared_encoding(data: bytes) -> str:

@@ -111,7 +111,7 @@ _FIELD_OF_PAGE = re.compile(rb"(?im)^Content-Type:\s*multipart/related\b")
 MANUALS = (".docbook", ".dbk", ".page", ".xml")
 _ROOT = re.compile(rb"<(?:!DOCTYPE\s+)?(?:[\w.-]+:)?([\w.-]+)[\s>]")
 _ROOTS_OF_MANUALS = frozenset(
-    b"set book part article chapter appendix preface section sect1 refentry reference glossary page".split()
+    b"set book part article chapter appendix preface section sect1 sect2 para refentry reference glossary page".split()
 )
 _IN_MANUALS = re.compile(rb"docbook|projectmallard|<(?:sim)?para\b|<\w*info>|<refnamediv", re.IGNORECASE)
 _COMMENT = re.compile(rb"<!--.*?(?:-->|$)", re.DOTALL)

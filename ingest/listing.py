@@ -32,6 +32,7 @@ _VALID_SOURCES = (
     "sources must be paths, LangChain documents, dictionaries such as "
     '{"id": "1", "title": "A title", "text": "A text."}, or an iterable of them'
 )
+_NO_FILES = "contains no files that can be read"
 _IN_PICTURES = "has no text but in pictures"
 _MAX_REASONS = 5  # why the files of a folder are left out
 _SAMPLE_BYTES = 4_096  # of a file without a reader, which show whether it is text
@@ -113,8 +114,8 @@ class Listing:
         skipped: The entries of folders that were skipped, and why.
 
     Raises:
-        InputError: A path does not exist or has an unknown extension, a folder is an index or has nothing to read, or a
-            source has another type.
+        InputError: A path does not exist or has an unknown extension, a folder is an index or empty, no folder has
+            anything to read, or a source has another type.
     """
 
     def __init__(
@@ -140,6 +141,8 @@ class Listing:
             sources = [sources]
         if isinstance(sources, Sequence):
             listed = list(self._list_all(sources))
+            if sources and not listed:
+                raise self._nothing_in(Path(sources[0]))
             self.sizes = _measure(listed)
             self._items: Iterable[Listed] = listed
         else:
@@ -195,21 +198,21 @@ class Listing:
             raise InputError(f"{_show(path)} is an index: give the documents that it was made from")
         self.folders.append(_real_path(path))
         listed = list(self._walk(path, "", self._ignore))
-        if not listed:
-            raise self._nothing_in(path)
+        if not listed and not self._left_out_of(path):  # it is empty: its disk may be missing
+            raise self._nothing_to_read(path, _NO_FILES)
         return listed
+
+    def _left_out_of(self, folder: Path) -> list[Path]:
+        return [path for path in self.skipped if path.is_relative_to(folder)]
 
     def _nothing_in(self, folder: Path) -> InputError:
         """Say why no file of a folder can be read."""
-        fault = "contains no files that can be read"
-        left_out = [path for path in self.skipped if path.is_relative_to(folder)]
-        if not left_out:
-            return self._nothing_to_read(folder, fault)
+        left_out = self._left_out_of(folder)
         if all(map(_is_picture, left_out)):
             return InputError(f"{_show(folder)} {_IN_PICTURES}: {how_to_use_ocr()}")
         reasons = Counter(self.skipped[path] for path in left_out)
         named = [f"{reason} ({files:,})" for reason, files in reasons.most_common(_MAX_REASONS)]
-        return InputError(f"{_show(folder)} {fault}; left out: {', '.join(named)}")
+        return InputError(f"{_show(folder)} {_NO_FILES}; left out: {', '.join(named)}")
 
     def _nothing_to_read(self, path: Path, fault: str, advice: str = "") -> InputError:
         if _is_picture(path):

@@ -137,6 +137,13 @@ class TestPaths:
         with pytest.raises(InputError, match=r"read; left out: a picture: use --ocr .*, no reader for .log; .* \(1\)$"):
             self.read("in")
 
+    def test_a_folder_without_a_file_that_can_be_read_does_not_stop_others(self):
+        self.touch("in/a.log", "texts/a.txt", "empty/.hidden")
+        ids, problems, skipped = self.read("in", "texts")
+        assert (ids, problems, list(skipped)) == (["a.txt"], [], [Path("in/a.log")])
+        with pytest.raises(InputError, match="empty' contains no files"):
+            self.read("empty", "texts")
+
     @pytest.mark.parametrize(
         ("sources", "reason"),
         [

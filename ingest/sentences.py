@@ -12,8 +12,11 @@ from arag.ingest.boundaries import ENDS, split_paragraph
 from arag.ingest.outline import BARE, DATE, MAX_HEADING, Outline, is_heading_line
 from arag.ingest.plain_headings import SECTION_LINE, Place, PlainHeadings
 from arag.retrieval.types import Sentence
+from arag.text.normalise import CELL_BOUNDARY
 
-RULES_VERSION = 16  # part of every document's fingerprint: documents are cut again when the rules change
+RULES_VERSION = 17  # part of every document's fingerprint: documents are cut again when the rules change
+
+_MAX_SHORT_CELL = 100  # characters: longer ones may have several sentences
 
 # What is below a heading: most of a sentence, or its end. Lines of an address are shorter, or names alone.
 _TEXT_BELOW = re.compile(rf"(?![^\W\d_]+: )(?:(?=.{{32}})(?:.*?\s[^\W\d_A-Z]){{2}}.*|.*[{re.escape(ENDS)}:;])")
@@ -104,8 +107,7 @@ def _split_block(
     headings: deque[tuple[int, str]] = deque()
     if guess_headings:
         headings.extend(_heading_lines(text, block, headings_apart))
-    sentences = [(block.start, block.end)] if block.is_code else split_paragraph(text, block.start, block.end)
-    for start, end in sentences:
+    for start, end in _find_sentences(text, block):
         path = outline.path
         while headings and headings[0][0] <= start:
             heading_start, line = headings.popleft()
@@ -121,6 +123,29 @@ def _split_block(
         )
     for _, line in headings:
         outline.enter(BARE, line)
+
+
+def _find_sentences(text: str, block: Block) -> Sequence[tuple[int, int]]:
+    """Return start and end of the sentences of a block. Lines of code and short cells of tables are whole."""
+    if block.is_code:
+        return [(block.start, block.end)]
+    sentences: list[tuple[int, int]] = []
+    for start, end in split_paragraph(text, block.start, block.end):
+        if sentences and block.is_row and _is_in_short_cell(text, block, start):
+            first_start, _ = sentences.pop()
+            sentences.append((first_start, end))
+        else:
+            sentences.append((start, end))
+    return sentences
+
+
+def _is_in_short_cell(text: str, row: Block, place: int) -> bool:
+    """Return whether a place is inside a short cell, where a full stop rather ends an abbreviation: `MwSt. 19 %`."""
+    cell_start = text.rfind(CELL_BOUNDARY, row.start, place) + 1 or row.start
+    cell_end = text.find(CELL_BOUNDARY, place, row.end)
+    if cell_end < 0:
+        cell_end = row.end
+    return cell_end - cell_start <= _MAX_SHORT_CELL
 
 
 def _heading_lines(text: str, block: Block, headings_apart: bool) -> Iterator[tuple[int, str]]:

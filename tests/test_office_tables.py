@@ -277,6 +277,18 @@ class TestNames:
         html = f"<style>{sheet}</style><table>{first}<tr><td><p class=c0>Gigs</p><td>dawn</table>"
         assert read("a.html", html).text.split("\n")[-1] == last
 
+    def test_names_with_a_colon_beside_values_are_no_header(self, read):
+        rows = "<tr><td><b>Lamp:</b><td><b>Outer</b><tr><td><b>Keeper:</b><td>Ada"
+        assert read("a.html", f"<table>{rows}</table>").text == "Lamp: | Outer\nKeeper: | Ada"
+
+    def test_a_blank_row_below_the_names_of_columns(self, read):
+        rows = ["Lamp|Keeper", "|", "Outer|Ada", "Inner|Bob"]
+        html = "".join("<tr><td>" + row.replace("|", "<td>") for row in rows)
+        assert read("a.html", f"<table>{html}</table>").text.split("\n")[1:] == [
+            "Lamp: Outer | Keeper: Ada",
+            "Lamp: Inner | Keeper: Bob",
+        ]
+
     @pytest.mark.parametrize(("first_row", "last"), [(True, "Lamp: Outer | Keeper: Ada"), (False, "Outer | Ada")])
     def test_a_style_of_word_that_sets_the_first_row_in_bold(self, tmp_path, first_row, last):
         word = WordDocument()

@@ -297,3 +297,17 @@ def test_a_heading_inside_a_paragraph_has_text_below_it(below):
 def test_a_line_of_names_that_goes_on_is_no_heading():
     text = "The guide is in many languages,\nFrench, German, Italian, and\nSpanish. The miller reads none of them."
     assert {sentence.heading for sentence in split_sentences(text)} == {""}
+
+
+@pytest.mark.parametrize("cell", ["MwSt. 19 %", "Tel. 0431 77120", "Best.-Nr. 40", "Incl. VAT", "Qté. Livrée"])
+def test_an_abbreviation_in_a_short_cell_ends_no_sentence(cell):
+    text = f"Item | Sum\nItem: {cell} | Sum: 71.65 €\nItem: Oil | Sum: 5 €"
+    rows = [text[sentence.start : sentence.end] for sentence in split_sentences(text)]
+    assert rows == text.split("\n")
+
+
+def test_sentences_of_a_long_cell_are_sentences():
+    first = "The lamp burns all night, from dusk to dawn, in each season of the year, and in fog it burns by day."
+    text = f"Lamp | Use\nLamp: No. 4 | Use: {first} Its keeper fills it."
+    sentences = split_sentences(text)
+    assert text[sentences[-1].start :] == "Its keeper fills it."

@@ -66,6 +66,8 @@ def _split_parts(rows: Sequence[Sequence[etree._Element]], grid: _Grid) -> list[
         is_blank = not any(texts)
         if is_after_blank and not is_blank:
             has_header = begins_with_header(bisect_left(with_cells, number))
+            if parts and _is_above_columns(parts[-1].rows, texts):
+                parts[-1].has_header = True
             goes_on = bool(parts) and parts[-1].has_header and not has_header
             if not goes_on:
                 parts.append(_Part([], has_header))
@@ -73,6 +75,11 @@ def _split_parts(rows: Sequence[Sequence[etree._Element]], grid: _Grid) -> list[
             parts[-1].rows.append(texts)
         is_after_blank = is_blank
     return parts
+
+
+def _is_above_columns(rows: Sequence[Sequence[str]], below: Sequence[str]) -> bool:
+    """Return whether a table has one row above a blank one, with a text above each column of the row below."""
+    return len(rows) == 1 and all(rows[0]) and len(below) == len(rows[0]) > 1
 
 
 def show_bold_type(page: etree._Element) -> None:

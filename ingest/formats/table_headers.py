@@ -50,6 +50,8 @@ def find_header(top: Sequence[Row], *, is_marked: bool, is_sheet: bool, is_web: 
         is_web: Whether the table is one of a web page, which marks most headers: a first row that is not marked must
             then differ from those below.
     """
+    if _are_named_fields(top):
+        return Header()
     above_row_names = find_above_row_names(top)
     if above_row_names:
         return above_row_names
@@ -58,12 +60,9 @@ def find_header(top: Sequence[Row], *, is_marked: bool, is_sheet: bool, is_web: 
         return Header(divided, rows=2)
     if is_marked and _may_be_marked(top[0]):
         return Header(top[0], rows=1)
-    if not _is_header(top, is_sheet):
-        return Header()
     must_stand_out = is_web and not is_marked
-    if must_stand_out and not _stands_out(top):
-        return Header()
-    return Header(top[0], rows=1)
+    is_header = _is_header(top, is_sheet) and (not must_stand_out or _stands_out(top))
+    return Header(top[0], rows=1) if is_header else Header()
 
 
 def _is_header(top: Sequence[Row], is_sheet: bool) -> bool:
@@ -277,6 +276,12 @@ def _are_mostly_texts(names: Sequence[str], values: Sequence[str]) -> bool:
     return kinds_of(names) <= {TEXT} and kind_of_most(values[1:]) == TEXT
 
 
+def _are_named_fields(rows: Sequence[Row]) -> bool:
+    """Return whether rows of two cells are names that end with a colon, and their values."""
+    names, _ = _read_fields(rows)
+    return len(rows) > 1 and len(names) == len(rows) and all(name.endswith((":", "：")) for name in names)
+
+
 def _is_form(top: Sequence[Row], is_sheet: bool) -> bool:
     """Return whether rows of two cells are a form: names on the left, values of several kinds on the right."""
     if len(top[0]) > FORM_COLUMNS:
@@ -284,8 +289,6 @@ def _is_form(top: Sequence[Row], is_sheet: bool) -> bool:
     if not is_sheet:
         return True
     names, values = _read_fields(top)
-    if all(name.endswith(":") for name in names):
-        return True
     if not _are_mostly_texts(names, values):
         return False
     kinds = kinds_of(values[1:])

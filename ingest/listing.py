@@ -197,6 +197,7 @@ class Listing:
         if is_index(path):
             raise InputError(f"{_show(path)} is an index: give the documents that it was made from")
         self.folders.append(_real_path(path))
+        self._readers.web_folders.tops.append(path)
         listed = list(self._walk(path, "", self._ignore))
         if not listed and not self._left_out_of(path):  # it is empty: its disk may be missing
             raise self._nothing_to_read(path, _NO_FILES)

@@ -6,7 +6,7 @@ import json
 import re
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import Self, TypeAlias
@@ -22,10 +22,9 @@ from arag.ingest.formats.content import (
     reason,
 )
 from arag.ingest.formats.kinds import MAILBOX, MANUALS, SAME_KINDS, find_kind, is_manual
-from arag.ingest.formats.repeats import find_web_keepers, without_repeats
 from arag.ingest.formats.scans import PICTURES, ScanReader
-from arag.ingest.formats.shared_titles import SharedTitle, find_shared_title
 from arag.ingest.formats.text import read_code, read_markdown, read_text
+from arag.ingest.formats.web_folders import WebFolders
 from arag.system.worker_process import RaisedInWorkerError, WorkerError, WorkerProcess
 from arag.text.normalise import collapse_whitespace
 
@@ -68,14 +67,6 @@ _MAX_SECONDS = 60
 _HANG_SECONDS = 600  # by the clock: a child that waits for something takes no processor time
 
 
-@dataclass(frozen=True, slots=True)
-class _SharedByPages:
-    """What most web pages of a folder have: lines, with the page that keeps each, and a part of their titles."""
-
-    keepers: dict[str, Path]
-    title: SharedTitle
-
-
 class Readers:
     """The readers of one run. Closing it ends the child process in which some of them run.
 
@@ -88,6 +79,7 @@ class Readers:
 
     Attributes:
         scans: Reads pages by OCR; None if that is not wanted.
+        web_folders: Compares web pages.
         read_as: The kinds of the files whose names say something else, so far.
 
     Raises:
@@ -114,8 +106,7 @@ class Readers:
             self._add(extension, reader)
         self._child = WorkerProcess("arag.ingest.formats.worker", memory_bytes=_CHILD_MEMORY_BYTES)
         self.read_as: dict[Path, str] = {}
-        self._shared: dict[Path, _SharedByPages] = {}  # by folder
-        self._seconds_ahead = 0.0
+        self.web_folders = WebFolders(self._is_web_page, self._read_web_page)
 
     def _add(self, extension: str, reader: Reader | str) -> None:
         if not _EXTENSION.fullmatch(extension):
@@ -176,7 +167,7 @@ class Readers:
         if reader == _PDF and self.scans is not None:
             return self._read_pdf_with_ocr(path, self.scans)
         if reader == _HTML:
-            return self._without_repeats(self._read_web_page(path), path)
+            return self.web_folders.clean(self._read_web_page(path), path)
         options: list[str] = []
         if reader in _WITH_ENCODING:
             options = [self._encoding]
@@ -223,36 +214,9 @@ class Readers:
     def _read_web_page(self, path: Path) -> Content:
         return self._read_in_child(_HTML, path, self._encoding)
 
-    def _without_repeats(self, content: Content, path: Path) -> Content:
-        """Return a web page without the lines that another page of its folder keeps for all, and without its site."""
-        shared = self._find_shared(path.parent)
-        return replace(
-            content,
-            title=shared.title.remove(content.title),
-            text=without_repeats(content.text, path, shared.keepers),
-        )
-
-    def _find_shared(self, folder: Path) -> _SharedByPages:
-        if folder not in self._shared:
-            pages = [file for file in folder.iterdir() if self._is_web_page(file)]
-            compared: list[Content] = []
-
-            def read(page: Path) -> Content:
-                content = self._read_web_page(page)
-                compared.append(content)
-                return content
-
-            began = time.monotonic()
-            keepers = find_web_keepers(pages, read)
-            self._seconds_ahead += time.monotonic() - began
-            self._shared[folder] = _SharedByPages(keepers, find_shared_title(compared))
-        return self._shared[folder]
-
     def take_seconds_ahead(self) -> float:
         """Return the seconds, since the last call, in which pages were compared whose turn may not have come."""
-        seconds = self._seconds_ahead
-        self._seconds_ahead = 0.0
-        return seconds
+        return self.web_folders.take_seconds_ahead()
 
     def _read_in_child(self, reader: str, path: Path, *options: str, again: bool = True) -> Content:
         limit = _processor_seconds(path)

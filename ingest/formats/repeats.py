@@ -6,25 +6,19 @@ same result of many decisions.
 
 from __future__ import annotations
 
-import os
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping
-from contextlib import suppress
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TypeVar
-from zlib import crc32
 
-from arag.ingest.formats.content import Content, FormatError
 from arag.ingest.formats.frame import FRAME_START
 
 _TIME = re.compile(r"\b\d\d:\d\d:\d\d\b")  # at which a page was made, as Doxygen and others write below each
 
 _Page = TypeVar("_Page")
 
-_MIN_PAGES = 3  # of a folder, that share a line: fewer can do so by chance
-_MAX_PAGES = 20  # of a folder, that are compared: each is read once more
-_MAX_READ = 60  # to find so many: some only lead to another page
+MIN_PAGES = 3  # of a folder, that share a line: fewer can do so by chance
 _MOSTLY = 0.5  # share of a list's lines that are on most pages: then it is a menu
 _MOST_PAGES = 0.6  # share of the compared pages; others may have another menu
 
@@ -50,32 +44,21 @@ def find_keepers(pages: Mapping[_Page, Iterable[str]], min_pages: float) -> dict
     return keepers
 
 
-def find_web_keepers(files: Iterable[Path], read: Callable[[Path], Content]) -> dict[str, Path]:
+def find_web_keepers(lines: Mapping[Path, Iterable[str]]) -> dict[str, Path]:
     """Find the lines of the frame that are on most web pages of a folder.
 
     Args:
-        files: The web pages of the folder.
-        read: Reads one of them.
+        lines: The lines of each page that is compared; see `frame_lines`.
 
     Returns:
-        Each of these lines, without a time of the day, with the page that keeps it.
+        Each of these lines, with the page that keeps it.
     """
-    pages = sorted(filter(_is_own_page, files), key=_hash_name)
-    if len(pages) < _MIN_PAGES:
-        return {}
-    lines: dict[Path, list[str]] = {}
-    for page in pages[:_MAX_READ]:
-        with suppress(FormatError, OSError):  # it is reported when its turn comes
-            content = read(page)
-            if not content.why_skipped:
-                lines[page] = _frame_lines(content.text)
-        if len(lines) == _MAX_PAGES:
-            break
-    min_pages = max(_MIN_PAGES, _MOST_PAGES * len(lines))
+    min_pages = max(MIN_PAGES, _MOST_PAGES * len(lines))
     return find_keepers(lines, min_pages)
 
 
-def _frame_lines(text: str) -> list[str]:
+def frame_lines(text: str) -> list[str]:
+    """Return the lines of the frame in the text of a page, without a time of the day."""
     return list(map(_without_time, filter(_is_of_frame, text.split("\n"))))
 
 
@@ -108,13 +91,3 @@ def _is_menu(lines: list[str], kept: int) -> bool:
     left_out = len(lines) - kept
     is_repeated = left_out >= _MOSTLY * len(lines)
     return is_repeated and all(map(_is_of_frame, lines))
-
-
-def _is_own_page(file: Path) -> bool:
-    """Return whether an ingestion reads a file: neither a link nor hidden."""
-    return file.is_file() and not file.is_symlink() and not file.name.startswith(".")
-
-
-def _hash_name(page: Path) -> int:
-    """Return a number by which pages are sorted, so that a sample has some of each kind and is the same each time."""
-    return crc32(os.fsencode(page.name))

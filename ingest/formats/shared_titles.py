@@ -1,24 +1,45 @@
-"""Titles of web pages without the name of the site, which most pages of a folder share: `Mills — The Manual`."""
+"""Titles of web pages without the name of the site, which most pages around them share: `Mills — The Manual`."""
 
 from __future__ import annotations
 
 import re
-from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from arag.ingest.formats.content import Content
 
 _SEPARATOR = re.compile(r"\s+(?:[—–|·•»:]|-{1,2}|::)\s+|:\s+")
 _IN_PARENTHESES = re.compile(r"\s+(?=\(.*\)$)")  # before the name of a manual: `Mills (The Manual)`
-_MIN_PAGES = 3  # of a folder, that share a part of their titles: fewer can do so by chance
+_NUMBER = re.compile(r"\d+")
+_MIN_PAGES = 3  # that share a part of their titles: fewer can do so by chance
 _MAX_TITLE = 1_000  # characters: the parts of longer ones would take long to compare
 _MOST_PAGES = 0.6  # share of the compared pages; others may be of another site
 
 
 @dataclass(frozen=True, slots=True)
+class PageTitle:
+    """The title of a web page, and which of its parts may be the name of the site.
+
+    Attributes:
+        text: The title.
+        starts: The beginnings, with the separators behind them.
+        ends: The ends, with the separators before them.
+    """
+
+    text: str
+    starts: tuple[str, ...]
+    ends: tuple[str, ...]
+
+    @property
+    def has_parts(self) -> bool:
+        """Whether a part of it may be the name of the site."""
+        return bool(self.starts or self.ends)
+
+
+@dataclass(frozen=True, slots=True)
 class SharedTitle:
-    """What the titles of a folder's pages share.
+    """What the titles of pages share.
 
     Attributes:
         start: At their beginnings, with the separator behind it; empty if there is nothing.
@@ -29,21 +50,23 @@ class SharedTitle:
     end: str = ""
 
     def remove(self, title: str) -> str:
-        """Return a title without it, unless nothing would be left."""
-        shown = title.removesuffix(self.end)
-        without_start = shown.removeprefix(self.start)
-        return without_start or shown or title
+        """Return a title without it, in capitals or not, unless nothing would be left."""
+        shown = title
+        without_end = title[: len(title) - len(self.end)]
+        if _are_same(title[len(without_end) :], self.end):
+            shown = without_end
+        without_start = shown[len(self.start) :]
+        if _are_same(shown[: len(self.start)], self.start):
+            shown = without_start or shown
+        return shown or title
 
 
-def find_shared_title(pages: Sequence[Content]) -> SharedTitle:
-    """Find what most titles of a folder's pages share at their beginnings and ends; some pages have the same title.
-
-    What stands in parentheses is a part of the title if the page's text has it, too.
-    """
-    distinct = {page.title: page for page in pages if len(page.title) <= _MAX_TITLE}
+def divide_title(page: Content) -> PageTitle:
+    """Return a page's title with its parts. One in parentheses belongs to the title if the text has it, too."""
+    title = page.title
     starts: list[str] = []
     ends: list[str] = []
-    for title, page in distinct.items():
+    if len(title) <= _MAX_TITLE:
         for separator in _SEPARATOR.finditer(title):
             starts.append(title[: separator.end()])
             ends.append(title[separator.start() :])
@@ -51,6 +74,17 @@ def find_shared_title(pages: Sequence[Content]) -> SharedTitle:
             manual = title[space.end() :]
             if manual not in page.text:
                 ends.append(title[space.start() :])
+    return PageTitle(title, tuple(starts), tuple(ends))
+
+
+def find_shared_title(titles: Iterable[PageTitle]) -> SharedTitle:
+    """Find what most titles share at their beginnings and ends; some pages have the same title."""
+    starts: list[str] = []
+    ends: list[str] = []
+    distinct = set(titles)
+    for title in distinct:
+        starts += title.starts
+        ends += title.ends
     return SharedTitle(
         start=_find_longest(starts, len(distinct)),
         end=_find_longest(ends, len(distinct)),
@@ -58,7 +92,26 @@ def find_shared_title(pages: Sequence[Content]) -> SharedTitle:
 
 
 def _find_longest(parts: Iterable[str], titles: int) -> str:
-    """Return the longest part that most titles have, or an empty string."""
+    """Return the longest part that most titles have, or an empty string.
+
+    `Part 1` is no name of a site where others have `Part 2`.
+    """
     least = max(_MIN_PAGES, _MOST_PAGES * titles)
-    shared = [part for part, pages in Counter(parts).items() if pages >= least]
-    return max(shared, key=len, default="")
+    pages = Counter(parts)
+    numbered: dict[str, int] = defaultdict(int)  # how many parts differ in their numbers only
+    for part in pages:
+        numbered[_without_numbers(part)] += 1
+    longest = ""
+    for part, number in pages.items():
+        is_only = numbered[_without_numbers(part)] == 1
+        if number >= least and is_only and len(part) > len(longest):
+            longest = part
+    return longest
+
+
+def _without_numbers(part: str) -> str:
+    return _NUMBER.sub("", part)
+
+
+def _are_same(part: str, shared: str) -> bool:
+    return part.casefold() == shared.casefold()

@@ -1,0 +1,68 @@
+"""Titles of web pages are without the name of their site, also where each page has a folder of its own."""
+
+from __future__ import annotations
+
+import pytest
+
+from arag import run_ingest
+from arag.ingest.formats import Readers
+from arag.ingest.reading import SourceReader
+from arag.retrieval.index import open_index
+from fakes import HashEmbeddings
+
+SITE = {
+    "index.html": "Home - The Mill",
+    "wheels/index.html": "Wheels - The Mill",
+    "wheels/oak/index.html": "Oak: a wood - The Mill",
+    "stones/index.html": "Stones - The Mill",
+}
+
+
+def write(folder, titles):
+    for name, title in titles.items():
+        page = folder / name
+        page.parent.mkdir(parents=True, exist_ok=True)
+        page.write_text(f"<title>{title}</title><h1>{name}</h1><p>The part {name} turns.")
+
+
+def read_titles(folder):
+    with Readers() as readers:
+        return {document.id: document.title for document in SourceReader(folder, readers).read()}
+
+
+def test_pages_in_folders_of_their_own_are_compared_with_those_above_and_beside(tmp_path):
+    write(tmp_path, SITE)
+    assert set(read_titles(tmp_path).values()) == {"Home", "Wheels", "Oak: a wood", "Stones"}
+    assert read_titles(tmp_path / "wheels" / "oak") == {"index.html": "Oak: a wood - The Mill"}  # others were not given
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        ["Part 1", "Part 1", "Part 1", "Part 2"],
+        ["The Mill", "The Mill", "The Ship", "The Ship"],
+    ],
+)
+def test_a_part_that_is_not_the_name_of_a_site_stays(tmp_path, names):
+    titles = {f"{number}/index.html": f"Page {number} - {name}" for number, name in enumerate(names)}
+    write(tmp_path, titles)
+    assert read_titles(tmp_path) == titles
+
+
+def test_a_page_may_write_the_name_of_its_site_with_other_capitals(tmp_path):
+    write(tmp_path, {f"{number}.html": f"Page {number} - the mill" for number in range(4)} | {"a.html": "A - The Mill"})
+    assert read_titles(tmp_path)["a.html"] == "A"
+
+
+def test_a_page_that_is_added_changes_titles_but_no_ids_and_no_texts(tmp_path):
+    site = tmp_path / "site"
+    first, second, third, fourth = SITE.items()
+    write(site, dict([first, second]))
+    run_ingest(site, tmp_path / "index", embedder=HashEmbeddings())
+    write(site, dict([third, fourth]))
+    summary = run_ingest(site, tmp_path / "index", embedder=HashEmbeddings())
+    with open_index(tmp_path / "index", embedder=HashEmbeddings()) as index:
+        documents = {document.id: document.title for document in index.list_documents().documents}
+    assert documents["wheels/index.html"] == "Wheels"
+    assert documents.keys() == SITE.keys()
+    assert (summary.written, summary.embedded) == (4, 2)  # all four have another title, two are new

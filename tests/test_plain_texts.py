@@ -541,6 +541,27 @@ def test_titles_of_a_manual_page_stand_right_above_text_that_is_set_in(read):
     assert above["Read oil(1)."] == "RETURN VALUE"
 
 
+@pytest.mark.parametrize("middle", ["User Commands", "Commandes de l'utilisateur", "Dienstprogramme für Benutzer", ""])
+def test_headings_of_a_printed_manual_page_are_at_the_edge_in_any_language(read, middle):
+    page = (
+        f"WICK(1)\t\t{middle}\t\tWICK(1)\n\n名前\n       wick - trims\n\n"
+        "ÜBERSICHT (SYNOPSIS)\n   Kürzen\n       wick -t\n\n       Oil comes first.\n\n# wick\n\n"
+        "SEE ALSO\n       It names oil(1).\n\nwick 2.1\t\t1881\t\tWICK(1)\n"
+    )
+    content = read("a.txt", page)
+    above = headings(content.text, content.title, guess_headings=not content.marks_headings)
+    assert content.title == "WICK(1)"
+    assert above == {
+        f"WICK(1)\t\t{middle}\t\tWICK(1)": "",
+        "wick - trims": "名前",
+        "wick -t": "ÜBERSICHT (SYNOPSIS) > Kürzen",
+        "Oil comes first.": "ÜBERSICHT (SYNOPSIS) > Kürzen",
+        "# wick": "ÜBERSICHT (SYNOPSIS) > Kürzen",
+        "It names oil(1).": "SEE ALSO",
+        "wick 2.1\t\t1881\t\tWICK(1)": "SEE ALSO",
+    }
+
+
 ASCIIDOC = (
     "Content-type: text/asciidoc\nAbstract: How the lamp is kept,\n in all weathers.\n\nKeeping the lamp\n"
     "================\n\nIt burns by night.\n\n[[oil]]\nOil\n---\n\nTrim it first.\n\nPrices\n~~~~~~\n\nSix marks.\n\n"

@@ -20,6 +20,7 @@ from arag.ingest.formats.content import (
 )
 from arag.ingest.formats.lines import join_lines
 from arag.ingest.formats.markdown import FENCED, show_markdown
+from arag.ingest.formats.printed_manuals import find_manual, mark_manual
 from arag.ingest.formats.restructured import find_title, mark_titles
 from arag.ingest.formats.sections import mark_sections
 from arag.ingest.formats.text_pages import without_running_heads
@@ -48,18 +49,28 @@ _RULE = re.compile(r"[-=~*#_.]{3,}")  # also of several signs
 # A first line that is no title: of a key, of code, of a log with its date or author, and one with an address.
 _NO_TITLE = re.compile(r"-{3,}|%|\$Id\b|\d{4}-\d\d-\d\d\b|\w+::|.*(?:<\S+@\S+>|://)")
 _MARK = re.compile(r"#+ ")
-_NAME_OF_TEXT = re.compile(r"[A-Z][A-Z0-9_-]+|[Cc]hange[Ll]og")  # such as README and NEWS, beside Makefile
+_NAME_OF_PROGRAM = re.compile(r"[A-Z]\w*file|makefile|\w+rc")  # such as Makefile, Dockerfile and vimrc
+_NAME_OF_TEXT = re.compile(r"[A-Z][A-Z0-9_-]+|[Cc]hange[Ll]og")  # such as README and NEWS
 
 
 def read_text(path: Path, encoding: str = "") -> Content:
     """Read plain text; its title is a short first line, underlined or above a blank one, or a field above the text.
 
     Form feeds divide its pages. It is not Markdown, unless all lines that look like headings stand alone and some have
-    the lower levels. Titles marked as in AsciiDoc, or underlined with other signs, are headings, too.
+    the lower levels. Titles marked as in AsciiDoc, or underlined with other signs, are headings, too. So are those of a
+    printed manual page.
     """
     if path.name.lower().endswith(_SOURCES):
         return read_markdown(path, encoding)
     text = _without_printing(decode_text(path.read_bytes(), encoding))
+    manual = find_manual(text)
+    if manual:
+        return Content(
+            title=manual,
+            text=join_lines(mark_manual(text)),
+            marks_headings=True,
+            is_plain=True,
+        )
     marks_headings = False
     package = find_package(text)
     if not _has_headings(text):

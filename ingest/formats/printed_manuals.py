@@ -1,0 +1,47 @@
+"""Manual pages as `man` prints them: below a line with the page's name at both ends, headings begin at the edge."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from arag.ingest.outline import escape_marks
+
+_HEAD = re.compile(r"\s*^(\S[^\n(]*\(\d\w*\)|\S+\([nlp]\))[ \t](?:[^\n]*[ \t])?\1[ \t]*$", re.MULTILINE)
+_LEVELS = {0: 1, 2: 2, 3: 2}  # of headings, by their indentations
+_MAX_BELOW = 2  # lines below a heading, in which its text begins
+
+
+def find_manual(text: str) -> str:
+    """Return the name of a printed manual page, such as `ls(1)`; an empty string for another text."""
+    head = _HEAD.match(text)
+    return head[1] if head else ""
+
+
+def mark_manual(text: str) -> str:
+    """Return a printed manual page with its headings marked as in Markdown; no other line looks like one."""
+    lines = text.split("\n")
+    marked: list[str] = []
+    is_apart = True
+    for number, line in enumerate(lines, 1):
+        level = 0
+        if is_apart and line:
+            level = _level_of(line, lines[number : number + _MAX_BELOW])
+        marked.append(f"{'#' * level} {line.strip()}" if level else escape_marks(line))
+        is_blank = not line.strip()
+        is_apart = is_blank or level == 1  # a lower heading may follow at once
+    return "\n".join(marked)
+
+
+def _level_of(line: str, below: Iterable[str]) -> int:
+    """Return the level of a heading: its text is set in further. It is 0 for another line."""
+    indentation = _indentation_of(line)
+    filled = filter(str.strip, below)
+    following = next(filled, "")
+    if _indentation_of(following) <= indentation:
+        return 0
+    return _LEVELS.get(indentation, 0)
+
+
+def _indentation_of(line: str) -> int:
+    return len(line.expandtabs()) - len(line.expandtabs().lstrip())

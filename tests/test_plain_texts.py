@@ -701,6 +701,26 @@ def test_comments_of_programs_and_settings_are_no_headings(make_index, name):
 
 
 @pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("mills", "# Where the mill is\n#\n# and when it turns\n\nSpeed 12\n\nMill Board\n\nIt grinds oats."),
+        ("mills", "# Where it is\nplace = Vellin\n"),
+        ("Dockerfile", "# Build\n\nFROM mill\n"),
+        ("millrc", "# Build\n\nset oil\n"),
+        ("mills", "#!/bin/mill\n\n# Build\n\ngrind\n"),
+    ],
+)
+def test_a_program_or_settings_without_an_extension_have_no_headings(read, name, text):
+    content = read(name, text)
+    assert set(headings(content.text, is_code=content.is_code).values()) == {""}
+
+
+def test_a_note_without_an_extension_has_headings(read):
+    content = read("mills", "# Oil\n\nIt costs 4 marks.\n\n# Rye\n\nIt costs 6 marks.\n")
+    assert list(headings(content.text, is_code=content.is_code).values()) == ["Oil", "Rye"]
+
+
+@pytest.mark.parametrize(
     ("name", "entries", "title"),
     [
         ("changelog.txt", ["mill (1:2.1-3) orra; urgency=low", "mill (2.0-1) orra; urgency=high"], "mill changelog"),

@@ -114,6 +114,12 @@ def _has_headings(text: str) -> bool:
     """Return whether a plain text is Markdown: its headings stand alone, and some have the lower levels."""
     if "\n##" not in text:
         return False
+    levels = _levels_of_headings(text)
+    return len(levels) > 1 and max(levels) > 1
+
+
+def _levels_of_headings(text: str) -> list[int]:
+    """Return the levels of the headings of Markdown, or none if one is in a paragraph, as comments are."""
     lines = FENCED.sub("", text).split("\n")
     before = ""
     levels: list[int] = []
@@ -123,10 +129,10 @@ def _has_headings(text: str) -> bool:
             is_first = not levels
             is_in_paragraph = before.strip() or (is_first and after.strip())
             if is_in_paragraph:
-                return False
+                return []
             levels.append(len(heading[1]))
         before = line
-    return len(levels) > 1 and max(levels) > 1
+    return levels
 
 
 def _title_line(text: str) -> str:
@@ -172,9 +178,17 @@ def read_code(path: Path, encoding: str = "") -> Content:
     if _NAME_OF_TEXT.fullmatch(path.name):
         return read_text(path, encoding)
     text = decode_text(data, encoding)
-    if path.suffix:
+    if path.suffix or _is_program(path.name, text):
         return Content(title="", text=text, is_plain=True, is_code=True)
     return Content(title="", text=escape_underlines(text), headings_apart=True, is_plain=True)
+
+
+def _is_program(name: str, text: str) -> bool:
+    """Return whether a file without an extension is a program or settings: its name or its comments show that."""
+    if _NAME_OF_PROGRAM.fullmatch(name) or text.startswith("#!"):
+        return True
+    has_marks = any(map(HEADING_LINE.match, text.split("\n")))
+    return has_marks and not _levels_of_headings(text)
 
 
 def read_markdown(path: Path, encoding: str = "") -> Content:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from arag.ingest.formats.content import JSON
 from arag.text.visible import visible_line
@@ -127,3 +128,8 @@ class IngestSummary:
     seconds: float
     read_as: tuple[Problem, ...] = ()
     removed_ids: tuple[str, ...] = ()
+
+
+def title_of_file(path: str) -> str:
+    """Return the title of a file that has none of its own: its name."""
+    return Path(path).stem.replace("_", " ")

@@ -15,8 +15,8 @@ import os
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from arag.ingest.documents import Document, Problem
-from arag.ingest.reading import SourceReader, title_of_file
+from arag.ingest.documents import Document, Problem, title_of_file
+from arag.ingest.reading import SourceReader
 from arag.ingest.records import EXTENSIONS_OF_MANY
 from arag.ingest.writer import fingerprint_of
 from arag.retrieval.storage.file_ids import path_of, split_id

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from arag.ingest.documents import Document, Problem
+from arag.ingest.documents import Document, Problem, title_of_file
 from arag.ingest.formats import Readers
 from arag.ingest.formats.content import JSON, Content, FormatError, clean_characters, clean_text, reason
 from arag.ingest.formats.mailbox import find_mails
@@ -309,11 +309,6 @@ class SourceReader:
         self.failures.add(file)
         self.failed[source] = file
         return Problem(source, fault)
-
-
-def title_of_file(path: str) -> str:
-    """Return the title of a file that has none of its own: its name."""
-    return Path(path).stem.replace("_", " ")
 
 
 def _title_without_own(text: str, path: Path) -> str:

@@ -72,8 +72,10 @@ def find_fields(record: dict[str, JSON], names: FieldNames) -> Found:
         raise FormatError(_without_text(record, names.text or "text"))
     inside = path[:-1]
     around = _object_at(record, inside)
-    common_title = _first_of(around, inside, _TITLE_NAMES)
     common_id = _first_of(around, inside, _ID_NAMES)
+    if not path:
+        inside = _way_to_fields(record)
+    common_title = _first_of(_object_at(record, inside), inside, _TITLE_NAMES)
     title_path = _path_of(names.title) or common_title
     id_path = _path_of(names.id) or common_id
     rest = _without(rest, title_path)
@@ -211,6 +213,18 @@ def _object_at(value: JSON, path: Sequence[str]) -> Mapping[str, JSON]:
     if not isinstance(value, dict):
         return {}
     return value
+
+
+def _way_to_fields(record: Mapping[str, JSON]) -> tuple[str, ...]:
+    """Return the path through objects that are all that the object around them holds, as in `{"mill": {...}}`."""
+    way: tuple[str, ...] = ()
+    while len(record) == 1:
+        ((name, inner),) = record.items()
+        if not isinstance(inner, dict):
+            break
+        way = (*way, name)
+        record = inner
+    return way
 
 
 def _first_of(record: Mapping[str, JSON], path: Sequence[str], names: Sequence[str]) -> tuple[str, ...]:

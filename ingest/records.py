@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from html import unescape
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -12,7 +13,7 @@ from typing import Any, NamedTuple
 from pydantic_core import to_jsonable_python
 
 from arag.ingest.chats import is_chat
-from arag.ingest.documents import Document, Problem
+from arag.ingest.documents import Document, Problem, title_of_file
 from arag.ingest.formats.content import JSON, MAX_FILE_BYTES, FormatError, clean_characters, clean_text, decode
 from arag.ingest.formats.kinds import MAILBOX
 from arag.ingest.record_fields import FieldNames, find_fields, find_records, is_blank, says_more
@@ -83,6 +84,8 @@ def read_json(path: Path, file_id: str, names: FieldNames = NO_NAMES) -> Iterato
             source=str(path),
             names=names,
         )
+        if not document.title and not document.has_own_id:
+            document = replace(document, title=title_of_file(str(path)))
         yield ReadItem(document, size)
         return
     if not value:

@@ -346,9 +346,24 @@ def test_all_that_a_nested_record_says_is_its_text(tmp_path):
         tmp_path / "a.json", {"mill": {**mill, "keeper": {"name": "Orsolya", "tools": ["axe", "saw"]}}}
     )
     assert document.text == (
-        "# mill\n\nname: Marrow\n\n## prices\n\ngrain | marks\ngrain: Rye | marks: 4\ngrain: Oats | marks: 5\n\n"
+        "Marrow\n\n# mill\n\nname: Marrow\n\n"
+        "## prices\n\ngrain | marks\ngrain: Rye | marks: 4\ngrain: Oats | marks: 5\n\n"
         "## keeper\n\nname: Orsolya\ntools: axe, saw"
     )
+
+
+@pytest.mark.parametrize(
+    ("record", "title"),
+    [
+        ({"mill": {"name": "Marrow", "keeper": {"name": "Orsolya"}}}, "Marrow"),
+        ({"data": {"mill": {"title": "Marrow", "prices": [{"rye": 4}]}}}, "Marrow"),
+        ({"mill": {"prices": [{"rye": 4}]}, "keeper": {"name": "Orsolya"}}, "old mills"),
+        ([{"mill": {"prices": [{"rye": 4}]}}], ""),  # one of many
+    ],
+)
+def test_a_nested_record_has_the_title_inside_or_that_of_its_file(tmp_path, record, title):
+    (document,), _ = read(tmp_path / "old_mills.json", record)
+    assert document.title == title
 
 
 @pytest.mark.parametrize(

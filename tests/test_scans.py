@@ -229,6 +229,11 @@ class TestNotes:
         with pytest.raises(InputError, match="extra"):
             Readers(ocr=True)
 
+    def test_it_takes_no_language(self, arag, tmp_path):
+        (tmp_path / "a.txt").write_text("Text.")
+        code, _, err = arag("ingest", tmp_path / "a.txt", "--index", tmp_path / "index", "--ocr", "klingon")
+        assert (code, "--ocr takes no language: it reads English and" in err) == (1, True)
+
 
 # --- with OCR ---
 

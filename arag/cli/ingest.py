@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import typer
 from rich.progress import TextColumn
 
 from arag.cli.summary import show_preview, show_summary
+from arag.errors import InputError
 from arag.options import INDEX, JsonOption, read_pairs
 from arag.terminal import err, print_json, progress
 
@@ -18,6 +21,7 @@ if TYPE_CHECKING:
     from arag.ingest.pipeline import IngestOptions
     from arag.ingest.progress import Progress
 
+_LANGUAGE = re.compile(r"[A-Za-z]+(?:[+_-][A-Za-z]+)*")  # such as deu, eng+fra and zh-Hans
 LEFT_OUT = 3  # exit code when something was left out; 2 means a usage error
 
 _ReadAsOption: TypeAlias = Annotated[
@@ -109,6 +113,8 @@ def ingest(
         "prune": prune,
         "embedder": embedder,
     }
+    if ocr:
+        _refuse_languages(paths)
     if dry_run:
         has_problems = _preview(paths, index, options, as_json)
     elif index:
@@ -117,6 +123,20 @@ def ingest(
         raise typer.BadParameter("an index is needed, as --index my-index or $ARAG_INDEX, except for --dry-run")
     if has_problems:
         raise typer.Exit(LEFT_OUT)
+
+
+def _refuse_languages(paths: list[str]) -> None:
+    """Refuse a language behind --ocr, which would be taken for a path.
+
+    Raises:
+        InputError: A path looks like the name of a language, and there is no such file or folder.
+    """
+    for path in paths:
+        if _LANGUAGE.fullmatch(path) and not Path(path).exists():
+            raise InputError(
+                f"{path!r} is neither a file nor a folder; --ocr takes no language: it reads English and most others "
+                "in Latin letters, Chinese and Japanese"
+            )
 
 
 def _preview(paths: list[str], index: str, options: IngestOptions, as_json: bool) -> bool:

@@ -452,6 +452,49 @@ def test_bold_lines_that_are_no_titles(read):
     assert headings(read, pages) == []
 
 
+def test_bold_titles_of_one_type_are_all_titles_whatever_is_below_them(read):
+    pages = Pages()
+    titles = ["Overview", "Loading", "Basic commands", "Styles", "Options"]
+    pages.text(72, 765, "It has these parts.")
+    for number, title in enumerate(titles):
+        y = 740 - 90 * number
+        pages.text(72, y, title, 11, "Helvetica-Bold")
+        pages.lines(
+            72 + 30 * number, y - 14 - 5 * number, ["the yard holds twelve carts", "of the mill and of its tenants"]
+        )
+        pages.text(72, y - 76, "The dues are paid in May.")
+    assert headings(read, pages) == [f"# {title}" for title in titles]
+
+
+def test_bold_titles_on_two_lines_and_with_a_name_in_another_font(read):
+    pages = Pages()
+    pages.lines(72, 780, TEXT)
+    pages.text(72, 710, "1 Scope", 11, "Helvetica-Bold")
+    pages.lines(72, 690, TEXT)
+    pages.lines(72, 620, ["1.1 Dues of the mill and", "of its tenants"], 11, "Helvetica-Bold")
+    pages.lines(72, 586, TEXT)
+    x = pages.text(72, 516, "1.2 Using the command ", 11, "Helvetica-Bold")
+    pages.text(x, 516, "dues", 11, "Courier-Bold")
+    pages.lines(72, 496, TEXT)
+    assert headings(read, pages) == [
+        "# 1 Scope",
+        "## 1.1 Dues of the mill and of its tenants",
+        "## 1.2 Using the command dues",
+    ]
+
+
+def test_names_on_the_first_page_in_the_size_of_titles_are_no_headings(read):
+    pages = Pages()
+    pages.text(72, 760, "Carts", 20)
+    pages.text(72, 730, "Orsolya Holm", 14)
+    pages.text(72, 710, "Copyright 2020, 2021 The Mill", 14)
+    for title in ("Scope", "Dues", "Tolls"):
+        pages.text(72, 680, title, 14, "Helvetica-Bold")
+        pages.lines(72, 660, [f"{line} {title}" for line in TEXT])
+        pages.show()
+    assert headings(read, pages) == ["# Scope", "# Dues", "# Tolls"]
+
+
 @pytest.mark.parametrize(
     "below", [["Leslie Lamport", "1994/08/09"], ["Released 2023-01-16"], ["Last updated: 2023-01-16"]]
 )

@@ -40,7 +40,9 @@ _NO_TITLE_END = re.compile(r"(?:[.,;:]|\b(?:and|or)|\(continued\)|[\d%)]\s+[-–
 _DATE = r"\d{4}([-/.])\d\d?\1\d\d?"
 _AUTHOR_AND_DATE = re.compile(rf"[^\W\d_a-z]\S*(?: [^\W\d_a-z]\S*){{1,3}}\n{_DATE}")
 _DATED = re.compile(
-    rf"(?:released|published|printed|dated|(?:last )?(?:updated|revised|modified)):? {_DATE}", re.IGNORECASE
+    rf"(?:released|published|printed|dated|(?:last )?(?:updated|revised|modified)):? {_DATE}"
+    r"|(?:copyright|©|\(c\))[^a-z]* \d{4}\b.*",
+    re.IGNORECASE,
 )
 # The names of commands at the margin and a numbered line of code: `\psfig 5 \def\psfig#1{%`.
 _LISTING = re.compile(r"\\\S+(?: \\\S+)* \d+ \\|.*\{%$")
@@ -76,6 +78,7 @@ class Line(NamedTuple):
         level: Of the heading that the document's own outline says it is, or 0.
         is_bold_title: Whether it is bold, and set apart from what is above it.
         is_entry: Whether it is an entry of contents, and not a heading.
+        first_font: The name of its first word's font.
     """
 
     text: str
@@ -88,6 +91,7 @@ class Line(NamedTuple):
     level: int = 0
     is_bold_title: bool = False
     is_entry: bool = False
+    first_font: str = ""
 
 
 @dataclass(frozen=True)
@@ -97,6 +101,7 @@ class _Typography:
     body_size: float
     body_font: str
     heading_sizes: list[float]  # the largest first
+    cover_types: set[_Type]  # that have one of these sizes, but not on other pages than the first
     outline_levels: int  # how many levels of headings the document's own outline has
     outline_depth: int  # and how many parts its numbers have
     outline_types: Mapping[_Type, int]  # the types of nearly all of these headings alone, and their levels
@@ -113,7 +118,7 @@ class _Typography:
         level_in_outline = self.outline_types.get(block_type, 0)
         if level_in_outline:
             return level_in_outline
-        if block.size not in self.heading_sizes:
+        if block.size not in self.heading_sizes or block_type in self.cover_types:
             return self._level_of_number(block) or self._level_of_bold_title(block)
         order = self.heading_sizes.index(block.size)
         level = self.outline_levels + order + 1
@@ -213,6 +218,7 @@ def mark_headings(pages: Sequence[Sequence[Line]]) -> Iterator[str]:
         body_size=body_size,
         body_font=body_font,
         heading_sizes=_find_heading_sizes(pages_of_blocks, larger, characters_by_size, named),
+        cover_types=_find_cover_types(pages_of_blocks),
         outline_levels=max(named_levels, default=0),
         outline_depth=max(named_depths, default=0),
         outline_types=_find_outline_types(pages_of_blocks, larger),
@@ -347,6 +353,14 @@ def _find_heading_sizes(
         if is_mostly_titles:
             sizes.append(size)
     return sorted(sizes, reverse=True)
+
+
+def _find_cover_types(pages: Sequence[Iterable[Line]]) -> set[_Type]:
+    """Return the types in which a long document has only lines of its first page, such as its authors."""
+    first, *others = ({(block.size, block.font) for block in page if block.font} for page in pages)
+    if len(pages) <= _SHORT_DOCUMENT:
+        return set()
+    return first.difference(*others)
 
 
 # --- the text with its marks ---

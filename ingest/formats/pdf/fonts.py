@@ -22,6 +22,7 @@ class Type(NamedTuple):
 
     size: float  # points, to half a point
     font: str
+    first_font: str  # of the first word
 
 
 @dataclass(frozen=True)
@@ -34,11 +35,11 @@ class Fonts:
         """Return the smaller type of the first and the last of some words, with its font if both have the same."""
         printed = [word for word in words if not word.is_field]
         if not printed:
-            return Type(0.0, "")
+            return Type(0.0, "", "")
         first = self._type(printed[0].first)
         last = self._type(printed[-1].last)
         font = first.font if first.font == last.font else ""
-        return Type(min(first.size, last.size), font)
+        return Type(min(first.size, last.size), font, first.font)
 
     def are_bold(self, words: Iterable[Word]) -> bool:
         """Return whether all words that have letters are bold."""
@@ -53,4 +54,5 @@ class Fonts:
         scale = math.hypot(_matrix.b, _matrix.d)
         size = raw.FPDFText_GetFontSize(self.page, character) * scale
         to_half_points = round(2 * size) / 2 if math.isfinite(size) else 0.0  # a damaged file may have any number
-        return Type(to_half_points, read_font_name(self.page, character))
+        font = read_font_name(self.page, character)
+        return Type(to_half_points, font, font)

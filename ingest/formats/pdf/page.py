@@ -101,4 +101,5 @@ def _make_line(line: _TextLine, fonts: Fonts) -> Line:
         bottom=first.bottom,
         top=first.top,
         is_entry=line.is_entry,
+        first_font=type_.first_font,
     )

@@ -101,6 +101,23 @@ def test_joined_letters_by_the_names_that_the_font_gives_them(read, names, parts
     assert (content.text, content.left_out) == (text, ())
 
 
+@pytest.mark.parametrize("font", ["CMSY10", "ABCDEF+CMBSY7", "XYZABC+LMMathSymbols10-Regular"])
+def test_the_brackets_of_fonts_of_tex_are_no_letters(read, font):
+    def work(writer):
+        page = writer.pages[0]
+        fonts = DictionaryObject()
+        for name, base in [("/F1", "Helvetica"), ("/F9", font)]:
+            values = {"/Type": "/Font", "/Subtype": "/Type1", "/BaseFont": f"/{base}"}
+            entries = {NameObject(key): NameObject(value) for key, value in values.items()}
+            fonts[NameObject(name)] = writer._add_object(DictionaryObject(entries))
+        page[NameObject("/Resources")] = DictionaryObject({NameObject("/Font"): fonts})
+        page[NameObject("/Contents")] = stream(writer, written("He is in {", 104, "file", 105, "} his bed"))
+
+    pages = Pages()
+    pages.text(72, 700, "x")
+    assert read("a.pdf", change(pages.finish(), work)).text == "He is in {⟨file⟩} his bed"
+
+
 def test_a_code_that_no_font_has_names_no_letters(read):
     def work(writer):
         font = embedded_font(writer, {33: "f_i"})

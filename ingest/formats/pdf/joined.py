@@ -1,6 +1,7 @@
 """Letters that are one glyph of a PDF, by the name that its font gives to the glyph, such as `f_f_i`.
 
-PDFium knows the names of single characters. For other names it gives the character that has the glyph's code.
+PDFium knows the names of single characters. For other names it gives the character that has the glyph's code, also for
+the brackets of TeX's fonts of symbols: `hname` and `i` around a name.
 """
 
 from __future__ import annotations
@@ -25,6 +26,9 @@ _BASE_FONT = re.compile(rb"/BaseFont\s*/(?:[A-Z]{6}\+)?([^\s/<>\[\]()]+)")  # a 
 _ENCODING = re.compile(rb"/Encoding\s*(?:(\d+) 0 R|<<([^<>]*)>>)")
 _DIFFERENCES = re.compile(rb"/Differences\s*\[([^\[\]]*)\]")
 _CODE_OR_NAME = re.compile(rb"\d+|/[^\s/]+")
+_FONT_OF_SYMBOLS = re.compile(rb"/(?:[A-Z]{6}\+)?((?:CMB?SY|LMMathSymbols)\d[\w-]*)")
+# Symbols at the codes of other characters, in fonts that have no such characters.
+_SYMBOLS = {"0": "′", "b": "⌊", "c": "⌋", "d": "⌈", "e": "⌉", "h": "⟨", "i": "⟩", "k": "∥"}
 _CODES = 256  # of a font that names its glyphs
 _MAX_DIGITS = 9  # of a code
 _MAX_STREAM = 16_000_000  # bytes of compressed objects: more would fill the memory
@@ -40,24 +44,29 @@ class JoinedLetters:
     Attributes:
         letters: Their letters, by the name of the font and the character that PDFium gives for the glyph. They are
             `UNKNOWN` if fonts of one name differ.
+        symbols: In the same way, the symbols that have the code of a character.
     """
 
     letters: Mapping[_Key, str]
+    symbols: Mapping[_Key, str]
 
     def find(self, page: PageText) -> dict[int, str]:
-        """Return the letters of a page that are joined in one glyph, by their places."""
-        characters = {character for _, character in self.letters}
+        """Return the letters of a page that are joined in one glyph, and symbols, by their places."""
+        characters = {character for _, character in (*self.letters, *self.symbols)}
         found: dict[int, str] = {}
         for place, character in enumerate(page.text):
             if character not in characters:
                 continue
-            letters = self.letters.get((page.font_name(place), character))
-            if letters and not _is_named(page, place):
+            key = (page.font_name(place), character)
+            letters = self.letters.get(key)
+            if key in self.symbols:
+                found[place] = self.symbols[key]
+            elif letters and not _is_named(page, place):
                 found[place] = letters
         return found
 
 
-NONE_JOINED = JoinedLetters({})
+NONE_JOINED = JoinedLetters(letters={}, symbols={})
 
 
 def _is_named(page: PageText, place: int) -> bool:
@@ -69,8 +78,14 @@ def _is_named(page: PageText, place: int) -> bool:
 
 def read_joined_letters(document: pypdfium2.PdfDocument, file: bytes) -> JoinedLetters:
     """Return the glyphs of a document that join letters. Few documents have any, and only these are searched."""
-    if not any(map(_NAMES_JOINED.search, _readable_parts(file))):
-        return NONE_JOINED
+    symbols: dict[_Key, str] = {}
+    names_joined = False
+    for part in _readable_parts(file):
+        names_joined |= _NAMES_JOINED.search(part) is not None
+        for font in _FONT_OF_SYMBOLS.findall(part):
+            symbols |= {(font.decode(), character): symbol for character, symbol in _SYMBOLS.items()}
+    if not names_joined:
+        return JoinedLetters({}, symbols)
     saved = io.BytesIO()
     document.save(saved, flags=raw.FPDF_NO_INCREMENTAL | raw.FPDF_REMOVE_SECURITY)  # without compressed objects
     objects = dict(_OBJECT.findall(saved.getvalue()))
@@ -79,7 +94,7 @@ def read_joined_letters(document: pypdfium2.PdfDocument, file: bytes) -> JoinedL
         for key, letters in _letters_of(font, objects):
             is_same = found.setdefault(key, letters) == letters
             found[key] = letters if is_same else UNKNOWN
-    return JoinedLetters(found)
+    return JoinedLetters(found, symbols)
 
 
 def _readable_parts(file: bytes) -> Iterator[bytes]:

@@ -969,6 +969,25 @@ def test_rows_of_totals_are_pointed_out(make_index):
 
 
 @pytest.mark.parametrize(
+    ("condition", "is_noted"),
+    [
+        ("", True),
+        ("WHERE price NOT LIKE '%VAT%'", True),
+        ("WHERE item <> ''", False),
+        ("WHERE total < 300", True),
+        ("WHERE qty = 2", False),
+    ],
+)
+def test_totals_are_pointed_out_wherever_they_are_summed(make_index, condition, is_noted):
+    text = "Item,Qty,Price,Total\nDesk,2,100,200\nChair,4,50,200\n,,Subtotal,400\n,,VAT 20 %,80\n,,Total,480\n"
+    (tool,) = make_tools(make_index({"orders.csv": text}), names=[QueryTables])
+    assert "(5 rows with 3 totals, orders.csv): item, qty number, price number, total number" in use(tool).content
+    shown = use(tool, sql=f"SELECT sum(total) FROM orders {condition}").content
+    note = "(orders has 3 rows of totals, Subtotal, VAT 20 %, Total: leave them out of sums.)"
+    assert (note in shown) == is_noted
+
+
+@pytest.mark.parametrize(
     ("rows", "totals"),
     [
         ("sum (a),adds elements\nsumma (a),adds all\n", ()),
@@ -979,6 +998,23 @@ def test_rows_of_totals_are_pointed_out(make_index):
             "North,5\nSubtotal,5\nSouth,6\nWest,1\nSum (South),7\nGrand total:,12\n",
             ("Subtotal", "Sum (South)", "Grand total:"),
         ),
+        *[
+            (f"North,5\nSouth,6\n{total},11\n{tax},2\n{due},13\n", (total, tax, due))
+            for total, tax, due in [
+                ("Net total", "VAT 20 %", "Amount due"),
+                ("Zwischensumme", "zzgl. 19 % MwSt.", "Gesamtbetrag"),
+                ("Sous-total", "TVA 20 %", "Net à payer"),
+                ("Base imponible", "IVA 21 %", "Total a pagar"),
+                ("Totale imponibile", "IVA 22%", "Totale fattura"),
+                ("Subtotal", "IVA 23%", "Total geral"),
+                ("Subtotaal", "BTW 21%", "Totaal incl. btw"),
+                ("Razem", "VAT 23%", "Do zapłaty"),
+                ("Итого", "НДС 20%", "Всего к оплате"),
+                ("小計", "消費税 10%", "合計"),
+                ("小计", "增值税 13%", "价税合计"),
+            ]
+        ],
+        ("VAT,5\nSouth,6\nUmsatz gesamt,11\n", ("Umsatz gesamt",)),
     ],
 )
 def test_a_row_of_totals_has_a_word_for_them_alone_or_sums(make_index, rows, totals):

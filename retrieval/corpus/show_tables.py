@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -21,7 +20,6 @@ _MAX_PLAIN = 1e15  # larger numbers lose digits when they are rounded
 _MAX_TOTALS = 3  # rows of totals that are named
 _MAX_COLUMNS = 30  # named of one table in the list
 _MAX_MARKS = 2  # of the chunks of one row; of more chunks, the first is named
-_ADDS = re.compile(r"\b(?:sum|avg|count)\s*\(")
 _HEAD = "Each row also has chunk_id, document, sheet. Query with SQLite's SELECT."
 _NO_ORIGIN = "Select chunk_id, too, to cite rows."
 
@@ -81,12 +79,7 @@ def _list_notes(results: TableResults) -> list[str]:
     notes: list[str] = []
     if results.rows and results.tables and not any(results.chunk_ids):
         notes.append(_NO_ORIGIN)
-    sql = results.sql.lower()
-    if _ADDS.search(sql) and "total" not in sql:
-        for table in results.tables:
-            if table.totals:
-                notes.append(_write_totals(table))
-    return notes
+    return [*notes, *map(_write_totals, results.counted_totals)]
 
 
 def _write_totals(table: CorpusTable) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -50,6 +50,7 @@ _MAX_SHOWN = 100  # characters of what a message quotes
 _MAX_LISTED = 40  # names in a message
 _MAX_CLOSEST = 3
 _MAX_EDITS = 0.4  # of a name's letters, for another to be close
+_ADDS = re.compile(r"\b(?:sum|avg|count|total)\s*\(", re.IGNORECASE)
 _NOT_ALLOWED = re.compile(r"not authorized|prohibited|not a query|one statement at a time|readonly|query_only")
 
 _POOL = WorkerPool(
@@ -74,6 +75,8 @@ class TableResults:
     """Whether all rows were counted within the time limit."""
     tables: tuple[CorpusTable, ...]
     """The tables that the query read; without a query, all tables."""
+    counted_totals: tuple[CorpusTable, ...] = ()
+    """Those of them whose rows of totals change a sum, a mean or a number that the query asks for."""
 
     @property
     def truncated(self) -> bool:
@@ -100,11 +103,32 @@ def query_tables(view: View, sql: str, within: str) -> TableResults:
         raise InputError(f"the query has {len(sql):,} characters: give at most {MAX_SQL_CHARACTERS:,}")
     resolved = resolve_names(replace_surrogates(sql).replace("\0", ""), database.tables)
     statements = [*with_origins(resolved), resolved]
-    answer = _run(database, statements, document_ids)
+    answer = _run(database, statements, document_ids, left_out={})
     if "error" in answer:
         raise InputError(_explain(answer["error"], resolved, database.tables))
     is_as_written = answer["statement"] == len(statements) - 1
-    return _make_results(sql, answer, database, view, has_origins=not is_as_written)
+    results = _make_results(sql, answer, database, view, has_origins=not is_as_written)
+    if not _ADDS.search(sql):
+        return results
+    statement = statements[answer["statement"]]
+    counted = [table for table in results.tables if _counts_totals(table, database, statement, document_ids, answer)]
+    return replace(results, counted_totals=tuple(counted))
+
+
+def _counts_totals(
+    table: CorpusTable,
+    database: TableDatabase,
+    statement: str,
+    document_ids: list[str] | None,
+    answer: Mapping[str, Any],
+) -> bool:
+    """Return whether a statement's answer is another one without a table's rows of totals."""
+    if not table.totals:
+        return False
+    left_out = {table.name: database.total_rows[table.name]}
+    without = _run(database, [statement], document_ids, left_out)
+    is_same: bool = without.get("rows") == answer["rows"]
+    return not is_same
 
 
 def _find_documents(view: View, within: str) -> list[str] | None:
@@ -120,9 +144,14 @@ def _find_documents(view: View, within: str) -> list[str] | None:
     return list(document_ids)
 
 
-def _run(database: TableDatabase, statements: Sequence[str], document_ids: list[str] | None) -> dict[str, Any]:
-    """Run a statement in a process for queries, which may have to be sent the database."""
-    arguments = (database.key, list(statements), document_ids, MAX_ROWS, _SECONDS)
+def _run(
+    database: TableDatabase,
+    statements: Sequence[str],
+    document_ids: list[str] | None,
+    left_out: Mapping[str, Sequence[int]],
+) -> dict[str, Any]:
+    """Run a statement in a process for queries, which may have to be sent the database; some rows are left out."""
+    arguments = (database.key, list(statements), document_ids, left_out, MAX_ROWS, _SECONDS)
     try:
         with _POOL.worker() as worker:
             answer: dict[str, Any] = worker.call("run_query", *arguments, seconds=_SECONDS_TO_ANSWER)

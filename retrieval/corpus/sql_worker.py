@@ -11,7 +11,7 @@ import re
 import sqlite3
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -49,6 +49,7 @@ _VIRTUAL_TABLES = frozenset(["json_each", "json_tree"])
 _SYSTEM_TABLE = re.compile(r"sqlite_|pragma_|fts|rtree|dbstat|bytecode|tables_used", re.IGNORECASE)
 _INFINITE = frozenset([math.inf, -math.inf])
 _WITHIN = "within_documents"
+_LEFT_OUT = "left out"  # no table of a corpus has a space in its name
 _ALLOWED = frozenset([sqlite3.SQLITE_SELECT, sqlite3.SQLITE_RECURSIVE])
 
 
@@ -62,9 +63,9 @@ class _Database:
         self.connection.deserialize(image)
         rows = self.connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table'").fetchall()
         self.tables = {name for (name,) in rows}
-        self.readable = {*self.tables, *_VIRTUAL_TABLES, _WITHIN}
+        self.readable = {*self.tables, *_VIRTUAL_TABLES, _WITHIN, _LEFT_OUT}
         self.with_documents = self.tables - {"tables"}  # which lists the others
-        self.is_limited = False  # whether queries see the rows of some documents only
+        self.limited: Collection[str] = ()  # the tables of which queries see some rows only
         self.connection.execute("PRAGMA temp_store = MEMORY")
         for name in _VIRTUAL_TABLES:  # which SQLite makes at their first use, and that is not a query
             self.connection.execute(f"SELECT * FROM {name}('[]')")
@@ -72,22 +73,31 @@ class _Database:
         for limit, value in _LIMITS.items():
             self.connection.setlimit(limit, value)
 
-    def limit_to(self, document_ids: list[str] | None) -> None:
-        """Let queries see only the rows of some documents, until the next call."""
+    def limit_to(self, document_ids: list[str] | None, left_out: Mapping[str, list[int]]) -> None:
+        """Let queries see only the rows of some documents, without some rows of tables, until the next call."""
         execute = self.connection.execute
         self.connection.set_authorizer(None)
         execute("PRAGMA query_only = OFF")
-        if self.is_limited:
-            for name in self.with_documents:
-                execute(f'DROP VIEW IF EXISTS temp."{name}"')
-            execute(f"DROP TABLE IF EXISTS temp.{_WITHIN}")
-        self.is_limited = document_ids is not None
+        for name in self.limited:
+            execute(f'DROP VIEW temp."{name}"')
+        execute(f"DROP TABLE IF EXISTS temp.{_WITHIN}")
+        execute(f'DROP TABLE IF EXISTS temp."{_LEFT_OUT}"')
+        self.limited = self.with_documents if document_ids is not None else left_out.keys()
+        is_within = "TRUE"
         if document_ids is not None:
+            is_within = f"document IN (SELECT id FROM temp.{_WITHIN})"
             execute(f"CREATE TEMP TABLE {_WITHIN} (id TEXT PRIMARY KEY) WITHOUT ROWID")
             self.connection.executemany(f"INSERT INTO {_WITHIN} VALUES (?)", zip(document_ids, strict=True))
-            for name in self.with_documents:
-                rows = f'SELECT * FROM main."{name}" WHERE document IN (SELECT id FROM temp.{_WITHIN})'
-                execute(f'CREATE TEMP VIEW "{name}" AS {rows}')
+        execute(
+            f'CREATE TEMP TABLE "{_LEFT_OUT}" (name TEXT, number INTEGER, PRIMARY KEY (name, number)) WITHOUT ROWID'
+        )
+        for name, numbers in left_out.items():
+            rows = [(name, number) for number in numbers]
+            self.connection.executemany(f'INSERT INTO "{_LEFT_OUT}" VALUES (?, ?)', rows)
+        for name in self.limited:
+            is_left_out = f"""_rowid_ IN (SELECT number FROM temp."{_LEFT_OUT}" WHERE name = '{name}')"""
+            shown = f'SELECT * FROM main."{name}" WHERE {is_within} AND NOT {is_left_out}'
+            execute(f'CREATE TEMP VIEW "{name}" AS {shown}')
         execute("PRAGMA query_only = ON")
 
 
@@ -104,7 +114,12 @@ def load_database(key: str, image: NDArray[np.uint8]) -> None:
 
 
 def run_query(
-    key: str, statements: list[str], document_ids: list[str] | None, max_rows: int, seconds: float
+    key: str,
+    statements: list[str],
+    document_ids: list[str] | None,
+    left_out: dict[str, list[int]],
+    max_rows: int,
+    seconds: float,
 ) -> dict[str, Any]:
     """Run the first of some statements that can be run.
 
@@ -112,6 +127,7 @@ def run_query(
         key: The database's.
         statements: Forms of one statement, the best first.
         document_ids: The documents whose rows it sees; None for all.
+        left_out: The numbers of the rows of tables that it does not see.
         max_rows: How many rows are returned at most; further ones are counted.
         seconds: The time limit for all of it.
 
@@ -123,7 +139,7 @@ def run_query(
     if database is None:
         return {"is_missing": True}
     _databases.move_to_end(key)
-    database.limit_to(document_ids)
+    database.limit_to(document_ids, left_out)
     end = time.monotonic() + seconds
     result: dict[str, Any] = {}
     for number, statement in enumerate(statements):

@@ -9,7 +9,7 @@ import re
 import sqlite3
 import threading
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from functools import cache
@@ -21,6 +21,7 @@ from weakref import WeakKeyDictionary
 
 from arag.errors import InputError
 from arag.retrieval.corpus.table_rows import SourceTable, find_tables
+from arag.retrieval.corpus.totals import label_of, role_of
 from arag.retrieval.corpus.values import ColumnFormat, Kind, Value, find_format, share_marks
 from arag.retrieval.storage.batches import batches
 from arag.retrieval.storage.contract import View
@@ -43,7 +44,6 @@ _WORD = re.compile(r"[^\W_]+")
 _LETTERS = re.compile(r"[^\W\d_]{2,}")
 _LANGUAGE = re.compile(r"(?:^|[._-])[a-z]{2}(?:[-_][A-Za-z]{2,4})?$")  # of `manual.en.html` and `zh-cn/`
 _NOT_A_NAME = re.compile(r"\d|sqlite_")  # in SQL
-_TOTAL = re.compile(r"(?:grand |sub-?)?totals?\b|sum\b|summe\b|gesamt(?:summe)?|合计|总计|小计", re.IGNORECASE)
 _ROUNDED = 0.005  # of a sum: so much may rounded numbers differ from it
 _SHEET_NAME = re.compile(r"(?:(?:sheet|tabelle|feuil|hoja|foglio)\s?\d*)?", re.IGNORECASE)
 
@@ -77,7 +77,7 @@ class CorpusTable:
     totals: int = 0
     """How many rows are totals of others: sums would count these twice."""
     total_labels: tuple[str, ...] = ()
-    """The first cell of each such row, such as `Total`."""
+    """What each such row says that it is, such as `Total`."""
 
 
 @dataclass(slots=True)
@@ -89,21 +89,36 @@ class _Part:
     samples: list[tuple[Value, ...]] = field(default_factory=list)
     _sums: dict[int, float] = field(default_factory=dict)  # of each column, of all rows but totals
     _sums_below_total: dict[int, float] = field(default_factory=dict)  # and of those since the last total
+    _is_below_total: bool = False
 
-    def add(self, cells: Sequence[Value]) -> None:
-        """Add a row."""
+    def add(self, cells: Sequence[Value]) -> bool:
+        """Add a row; return whether it is a total of others."""
         self.rows += 1
         if self.rows <= _MAX_SAMPLES:
             self.samples.append(tuple(cells))
         numbers = {place: cell for place, cell in enumerate(cells) if isinstance(cell, int | float)}
-        label = _first_cell(cells)
-        if is_total(cells) and numbers and (_TOTAL.fullmatch(label.rstrip(" :")) or self._has_sums(numbers)):
+        label = label_of(cells)
+        is_total = bool(numbers) and self._is_total(label, numbers)
+        if is_total:
             self.total_labels.append(label)
             self._sums_below_total.clear()
         else:
             for sums in (self._sums, self._sums_below_total):
                 for place, number in numbers.items():
                     sums[place] = sums.get(place, 0) + number
+        self._is_below_total = is_total
+        return is_total
+
+    def _is_total(self, label: str, numbers: Mapping[int, float]) -> bool:
+        match role_of(label):
+            case "total":
+                return True
+            case "perhaps total":
+                return self._has_sums(numbers)
+            case "below totals":
+                return self._is_below_total
+            case _:
+                return False
 
     def _has_sums(self, numbers: Mapping[int, float]) -> bool:
         """Return whether one of a row's numbers is the sum of those above it."""
@@ -114,16 +129,6 @@ class _Part:
         return False
 
 
-def is_total(cells: Sequence[Value]) -> bool:
-    """Return whether the first cell with something in it may say that the row is a total of others."""
-    return _TOTAL.match(_first_cell(cells)) is not None
-
-
-def _first_cell(cells: Sequence[Value]) -> str:
-    """Return the first cell with something in it."""
-    return next((str(cell) for cell in cells if cell is not None), "")
-
-
 @dataclass(frozen=True, slots=True)
 class TableDatabase:
     """The tables of a view.
@@ -132,12 +137,14 @@ class TableDatabase:
         key: A name that no other database has.
         tables: The tables, by name.
         parts: What each document has of each table.
+        total_rows: The numbers of the rows of each table that are totals of others.
         image: The SQLite database.
     """
 
     key: str
     tables: dict[str, CorpusTable]
     parts: dict[str, dict[str, _Part]] = field(repr=False)
+    total_rows: dict[str, list[int]] = field(repr=False)
     image: bytes = field(repr=False)
 
     def list_tables(self, document_ids: Collection[str] | None) -> tuple[CorpusTable, ...]:
@@ -201,14 +208,14 @@ def build_database(view: View) -> TableDatabase:
         database.execute("PRAGMA waiting.journal_mode = OFF")
         groups = _read_documents(view, database)
         try:
-            tables, parts = _write_tables(database, groups)
+            tables, parts, total_rows = _write_tables(database, groups)
         except sqlite3.OperationalError as error:
             if "full" not in str(error):
                 raise
             raise InputError(
                 f"the tables take more than {MAX_DATABASE_BYTES // 1_000_000} MB: limit the index to fewer documents"
             ) from error
-        return TableDatabase(key=token_hex(16), tables=tables, parts=parts, image=database.serialize())
+        return TableDatabase(token_hex(16), tables, parts, total_rows, image=database.serialize())
 
 
 def _read_documents(view: View, database: sqlite3.Connection) -> list[_Group]:
@@ -275,31 +282,32 @@ def _marks(group: _Group) -> str:
 
 def _write_tables(
     database: sqlite3.Connection, groups: list[_Group]
-) -> tuple[dict[str, CorpusTable], dict[str, dict[str, _Part]]]:
+) -> tuple[dict[str, CorpusTable], dict[str, dict[str, _Part]], dict[str, list[int]]]:
     """Write the tables, and the table of all tables."""
     tables: dict[str, CorpusTable] = {}
     parts: dict[str, dict[str, _Part]] = {}
+    total_rows: dict[str, list[int]] = {}
     database.execute(f"CREATE TABLE {CATALOGUE} (name TEXT, rows INTEGER, documents INTEGER, columns TEXT)")
     for group in groups:
         name = _free_name(_name_group(group), {*tables, CATALOGUE})
-        columns, parts[name] = _write_table(database, name, group)
+        columns, parts[name], total_rows[name] = _write_table(database, name, group)
         table = _describe(name, columns, parts[name])
         tables[name] = table
         column_names = ", ".join(column.name for column in columns)
         values = (name, table.rows, len(table.documents), column_names)
         database.execute(f"INSERT INTO {CATALOGUE} VALUES (?, ?, ?, ?)", values)
     database.commit()
-    return tables, parts
+    return tables, parts, total_rows
 
 
 def _write_table(
     database: sqlite3.Connection, name: str, group: _Group
-) -> tuple[tuple[TableColumn, ...], dict[str, _Part]]:
-    """Write the rows of a group as a table; return its columns, and what each document has of it."""
+) -> tuple[tuple[TableColumn, ...], dict[str, _Part], list[int]]:
+    """Write the rows of a group as a table; return its columns, what each document has of it, and its totals."""
     formats: list[ColumnFormat] = []
     for waiting in _numbered_columns(group):
         cells = database.execute(f"SELECT {DOCUMENT}, {waiting}, count(*) FROM {group.waiting} GROUP BY 1, 2")
-        formats.append(find_format(cells))
+        formats.append(find_format(_without_totals(cells)))
     formats = share_marks(formats)
     columns = _name_columns(group.labels, formats)
     definitions = [f"{CHUNK_ID} TEXT"]
@@ -309,9 +317,17 @@ def _write_table(
     definitions += [f"{DOCUMENT} TEXT", f"{SHEET} TEXT"]
     database.execute(f'CREATE TABLE "{name}" ({", ".join(definitions)})')
     parts: defaultdict[str, _Part] = defaultdict(_Part)
-    rows = _read_rows(database, group, formats, parts)
+    total_rows: list[int] = []
+    rows = _read_rows(database, group, formats, parts, total_rows)
     database.executemany(f'INSERT INTO "{name}" VALUES ({_marks(group)})', rows)
-    return columns, parts
+    return columns, parts, total_rows
+
+
+def _without_totals(cells: Iterable[tuple[str, str | None, int]]) -> Iterator[tuple[str, str | None, int]]:
+    """Yield the cells of a column without the names of totals, which may stand above the last prices."""
+    for document_id, cell, times in cells:
+        if cell is None or role_of(cell) not in {"total", "below totals"}:
+            yield document_id, cell, times
 
 
 def _name_columns(labels: Sequence[str], formats: Sequence[ColumnFormat]) -> tuple[TableColumn, ...]:
@@ -325,13 +341,20 @@ def _name_columns(labels: Sequence[str], formats: Sequence[ColumnFormat]) -> tup
 
 
 def _read_rows(
-    database: sqlite3.Connection, group: _Group, formats: Sequence[ColumnFormat], parts: defaultdict[str, _Part]
+    database: sqlite3.Connection,
+    group: _Group,
+    formats: Sequence[ColumnFormat],
+    parts: defaultdict[str, _Part],
+    total_rows: list[int],
 ) -> Iterator[list[Value]]:
-    """Yield the rows of a table, with the values of their cells; note what each document has of it."""
-    for chunk_id, document_id, sheet, *cells in database.execute(f"SELECT * FROM {group.waiting}"):
+    """Yield the rows of a table, with the values of their cells; note what each document has of it, and its totals."""
+    rows = database.execute(f"SELECT * FROM {group.waiting}")
+    for number, (chunk_id, document_id, sheet, *cells) in enumerate(rows, 1):
         for place, column_format in enumerate(formats):
             cells[place] = column_format.read(cells[place], document_id)
-        parts[document_id].add(cells)
+        is_total = parts[document_id].add(cells)
+        if is_total:
+            total_rows.append(number)
         yield [chunk_id, *cells, document_id, sheet]
 
 

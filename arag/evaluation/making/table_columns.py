@@ -15,7 +15,7 @@ from statistics import median_low
 
 from arag.evaluation.making.drafts import Draft
 from arag.retrieval.corpus.table_rows import NAMELESS, Row, SourceTable, find_tables
-from arag.retrieval.corpus.tables import is_total
+from arag.retrieval.corpus.totals import label_of, role_of
 from arag.retrieval.corpus.values import ColumnFormat, Value, find_format
 from arag.retrieval.index import Index
 from arag.retrieval.storage.batches import batches
@@ -130,7 +130,7 @@ def _name_tables(document: Sequence[Chunk]) -> Iterator[tuple[str, SourceTable]]
 
 def _prepare(name: str, document: str, source: SourceTable) -> Table | None:
     """Return a table as questions need it; None if they cannot tell its rows apart."""
-    rows = [row for row in source.rows if not is_total(list(row.cells.values()))]
+    rows = [row for row in source.rows if not role_of(label_of(list(row.cells.values())))]
     labels = [label for label in source.columns if len(label) <= _MAX_CELL and not NAMELESS.fullmatch(label)]
     key = next((label for label in labels if _tells_apart(label, rows)), None)
     if key is None or len(rows) < _MIN_ROWS:

@@ -32,7 +32,7 @@ def decode_html(data: bytes, encoding: str = "") -> str:
 
 
 def _is_damaged_utf8(data: bytes, *, is_declared: bool) -> bool:
-    """Return whether the data are UTF-8 but for a few bytes."""
+    """Return whether the data are UTF-8 except for a few bytes."""
     text = data.decode("utf-8", "replace")
     wrong = text.count("\ufffd")
     beyond_ascii = len(text) - len(text.encode("ascii", "ignore"))

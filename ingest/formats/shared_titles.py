@@ -94,7 +94,7 @@ def find_shared_title(titles: Iterable[PageTitle]) -> SharedTitle:
 def _find_longest(parts: Iterable[str], titles: int) -> str:
     """Return the longest part that most titles have, or an empty string.
 
-    `Part 1` is no name of a site where others have `Part 2`.
+    `Part 1` is not a name of a site where others have `Part 2`.
     """
     least = max(_MIN_PAGES, _MOST_PAGES * titles)
     pages = Counter(parts)

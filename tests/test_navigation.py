@@ -154,9 +154,7 @@ def test_elements_within_each_other_are_read_at_once(page):
 
 
 def test_a_page_of_nothing_but_a_bar_is_read(read):
-    assert (
-        read("a.html", "<p><a href='ch01.html'>Previous</a> | <a href='ch03.html'>Next</a>").text == "Previous | Next"
-    )
+    assert read("a.html", "<p><a href='ch01.html'>Previous</a> | <a href='ch03.html'>Next</a>").text == "Previous, Next"
 
 
 def test_bars_are_no_tables_in_sql(make_index):
@@ -165,3 +163,17 @@ def test_bars_are_no_tables_in_sql(make_index):
     index = make_index({"a.html": f"<html>{HEAD}<body>{page}</body></html>"})
     names = index.query_tables("SELECT name FROM tables").rows
     assert names == (("a",),)
+
+
+@pytest.mark.parametrize(
+    ("html", "text"),
+    [
+        ("<p><a href=o>Oats</a> | <a href=r>Rye</a> | <a href=w>Wheat</a>", "Oats, Rye, Wheat"),
+        ("<p><a href=o>Oats</a> | Rye | <a href=w>Wheat</a>", "Oats, Rye, Wheat"),
+        ("<div>See <a href=o>Oats</a>|<a href=r>Rye</a></div>", "See Oats, Rye"),
+        ("<p><a href=o>Oats</a> | Rye: 4 marks.", "Oats, Rye: 4 marks."),
+        ("<pre><a href=o>oats</a> | <a href=r>rye</a></pre>", "oats | rye"),
+    ],
+)
+def test_links_between_bars_are_a_list_and_no_row_of_a_table(read, html, text):
+    assert read("a.html", f"<h1>Mills</h1><p>They grind.</p>{html}").text == f"# Mills\n\nThey grind.\n\n{text}"

@@ -75,6 +75,11 @@ _ITEM_START = re.compile(rf"{_ITEM}[ \n]*")
 _FRAME_MARK = f"[{FRAME_START}{FRAME_END}]*"
 _GAP_BETWEEN_ITEMS = re.compile(rf"^({_FRAME_MARK}- [^\n{CODE_LINE_END}]*)\n+(?={_FRAME_MARK}- )", re.MULTILINE)
 
+_LINKS_IN_TEXT = etree.XPath(
+    "//a[@href][contains(following-sibling::text()[1], '|')][not(ancestor::pre or ancestor::code)]"
+)
+_BAR_BEFORE_TEXT = re.compile(r"^\s*\|\s+(?=[^\s|])")
+_BAR_AT_END = re.compile(r"(?<![\s|])\s*\|\s*$")
 _DOXYGEN_TITLE = etree.XPath("//div[@class = 'headertitle']/div[@class = 'title'][not(//h1)]")
 _PICTURE = re.compile(r"<(?:\w+:)?(?:img|image)\b", re.IGNORECASE)
 
@@ -113,6 +118,7 @@ def html_content(html: str, *, mark_frame: bool = False, is_mail: bool = False) 
     if mark_frame and leads_elsewhere(page):
         return Content(title="", text="", why_skipped="a page that only leads to another")
     show_bold_type(page)
+    _list_links(page)
     _mark_title(page)
     hidden = find_hidden(page)
     embedded = _embedded_pages(page, hidden)
@@ -165,6 +171,15 @@ def _mark_title(page: etree._Element) -> None:
         title.tag = "h1"
         for group in title.findall("div"):  # which the page belongs to
             title.addnext(group)
+
+
+def _list_links(page: etree._Element) -> None:
+    """Write a comma for each bar beside a link: links between bars are a list, and no row of a table."""
+    for link in _LINKS_IN_TEXT(page):
+        tail = _BAR_BEFORE_TEXT.sub(", ", link.tail or "")
+        if link.getnext() is not None:
+            tail = _BAR_AT_END.sub(", ", tail)
+        link.tail = tail
 
 
 def _title(page: etree._Element) -> str:

@@ -31,6 +31,13 @@ def headings(text, title="", **options):
         ("등대지기는 매일 아침 종을\n울렸다.", "등대지기는 매일 아침 종을\n울렸다."),
         ("The harbourmaster and the har-\nbourmaster's dog.", "The harbourmaster and the harbourmaster's\ndog."),
         ("A well-\nknown mill.", "A well-\nknown mill."),
+        ("The kee-\n  per is\na keeper.", "The keeper\n  is\na keeper."),
+        ("The kee-\n  per\nis a keeper.", "The keeper\nis a keeper."),
+        ("  ways to con‐\n  nect to the mill.", "  ways to connect\n  to the mill."),
+        ("jeu de carac\u00ad\n  tères, oui", "jeu de caractères,\n  oui"),
+        ("It is wind‐\nmade, wind‐made.", "It is wind‐made,\nwind‐made."),
+        ("Give --dry‐\nrun or /usr/mes‐\nsages.", "Give --dry‐\nrun or /usr/mes‐\nsages."),
+        ("A --kee-\nper of the keeper.", "A --kee-\nper of the keeper."),
     ],
 )  # fmt: skip
 def test_line_ends_do_not_divide_words(read, name, text, expected):

@@ -28,8 +28,16 @@ _STRUCTURE = re.compile(r"\s*[#|>=]")  # begins a line of Markdown that is no pa
 _MIN_LENGTH = 8  # characters of a line that is full; lines of poems are shorter
 _FULL = 0.8  # of the paragraph's longest line: its lines end earlier for the sake of punctuation
 
-_LONG_WORD = re.compile(r"[^\W\d_]{4,}")  # as long as two divided parts together, at least
-_DIVIDED_WORD = re.compile(r"\b([^\W\d_]{2,})-\n[ \t]*([^\W\d_]{2,})\b(\S*)[ \t]*")
+_WORD = re.compile(r"[^\W\d_]{2,}")
+_COMPOUND = re.compile(r"[^\W\d_]{2,}-[^\W\d_]{2,}")
+_MIN_KNOWN = 4  # letters of a word, whose two divided parts together have as many, at least
+_SOFT_HYPHEN = "\u00ad"  # it always divides a word
+_PRINTED_HYPHEN = "\u2010"  # as manual pages have it: nobody types it, but it may also be within a compound
+_HYPHENS = f"-{_PRINTED_HYPHEN}{_SOFT_HYPHEN}"
+_DIVIDED_WORD = re.compile(
+    rf"(?<!\S)(\S*?)\b([^\W\d_]{{2,}})([{_HYPHENS}])\n([ \t]*)([^\W\d_]{{2,}})\b(\S*)(?:[ \t]*\n|[ \t]*)"
+)
+_OF_NAME = re.compile(r"(?<!\w)-|[/\\_=$@<>{}|]")  # before a hyphen in an option, a path or a name of a program
 
 
 def show_line_ends(text: str) -> str:
@@ -46,17 +54,23 @@ def join_lines(text: str) -> str:
     Code between fences stays as it is.
     """
     words: set[str] = set()
-    if "-\n" in text:
-        words.update(_LONG_WORD.findall(text.lower()))
+    if _may_divide_words(text):
+        undivided = _DIVIDED_WORD.sub("", text)
+        words.update(_WORD.findall(undivided.lower()))
+        words.update(_COMPOUND.findall(undivided.lower().replace(_PRINTED_HYPHEN, "-")))
     parts = [part if is_code else _join_part(part, words) for part, is_code in split_code(text)]
     return "".join(parts)
+
+
+def _may_divide_words(text: str) -> bool:
+    return any(f"{hyphen}\n" in text for hyphen in _HYPHENS)
 
 
 def _join_part(text: str, words: Collection[str]) -> str:
     if not text.isascii():
         text = _QUOTATION.sub(_join_quotation, text)
         text = _PARAGRAPH.sub(_join_paragraph, text)
-    if "-\n" in text:
+    if _may_divide_words(text):
         text = _join_divided_words(text, words)
     return text
 
@@ -102,12 +116,22 @@ def _is_divided(line: str, following: str) -> bool:
 
 
 def _join_divided_words(text: str, words: Collection[str]) -> str:
-    """Join words that a hyphen divides at the end of a line, if they are among the document's words."""
+    """Join words that a hyphen divides at the end of a line; one that people type must divide a word of the document.
+
+    The hyphen of a manual page stays where the document also has it within a line, and the word not without it.
+    """
 
     def join(match: re.Match[str]) -> str:
-        first, second, after = match.groups()
+        before, first, hyphen, indentation, second, after = match.groups()
         word = f"{first}{second}"
-        is_known = word.lower() in words
-        return f"{word}{after}\n" if is_known else match[0]
+        is_known = len(word) >= _MIN_KNOWN and word.lower() in words
+        is_printed = hyphen != "-" and first[-1].islower() and second[0].islower()
+        if _OF_NAME.search(before) or not (is_known or is_printed):
+            return match[0]
+        is_compound = f"{first}-{second}".lower() in words
+        if hyphen == _PRINTED_HYPHEN and is_compound and not is_known:
+            word = f"{first}{hyphen}{second}"
+        is_whole_line = match[0].endswith("\n")
+        return f"{before}{word}{after}\n{'' if is_whole_line else indentation}"
 
     return _DIVIDED_WORD.sub(join, text)

@@ -27,7 +27,10 @@ def mark_manual(text: str) -> str:
         level = 0
         if is_apart and line:
             level = _level_of(line, lines[number : number + _MAX_BELOW])
-        marked.append(f"{'#' * level} {line.strip()}" if level else escape_marks(line))
+        shown = escape_marks(line)
+        if level:
+            shown = f"{'#' * level} {line.strip()}"
+        marked.append(shown)
         is_blank = not line.strip()
         is_apart = is_blank or level == 1  # a lower heading may follow at once
     return "\n".join(marked)

@@ -67,6 +67,16 @@ def test_help_in_mallard(read, part, text):
             ),
             "Oils\nOil | Price\nOil: A | Price: 2\nOil: A | Price: 3",
         ),
+        (
+            (
+                "<informaltable><tgroup cols='4'><colspec colname='a'/><colspec colname='b'/><colspec colname='c'/>"
+                "<colspec colname='d'/><spanspec spanname='oil' namest='a' nameend='b'/>"
+                "<thead><row><entry spanname='oil'>Oil</entry><entry namest='c' nameend='d'>Price</entry></row></thead>"
+                "<tbody><row><entry>A</entry><entry>B</entry><entry>2</entry><entry>3</entry></row></tbody>"
+                "</tgroup></informaltable>"
+            ),
+            "Oil |  | Price\nOil: A | B | Price: 2 | 3",
+        ),
         ("<para>A &mdash; &lt;b&gt; &unknown;</para>", "A — <b> &unknown;"),
     ],
 )

@@ -192,11 +192,15 @@ def _show_spans(entry: etree._Element, names: _Names) -> None:
     more_rows = entry.get("morerows", "0")
     if more_rows.isdecimal():
         entry.set("rowspan", str(int(more_rows) + 1))
-    if entry.getnext() is None:
+    row = entry.getparent()
+    is_in_header = row is not None and names.get(row.getparent()) == "thead"
+    if entry.getnext() is None and not is_in_header:
         return
     group = next(filter(lambda each: names.get(each) == "tgroup", entry.iterancestors()), ())
     columns = [part.get("colname") for part in group if names.get(part) == "colspec"]
+    spans = {part.get("spanname", ""): part for part in group if names.get(part) == "spanspec"}
+    span = spans.get(entry.get("spanname", ""), entry)
     with suppress(ValueError):  # they have no names
-        first = columns.index(entry.get("namest", ""))
-        last = columns.index(entry.get("nameend", ""))
+        first = columns.index(span.get("namest", ""))
+        last = columns.index(span.get("nameend", ""))
         entry.set("colspan", str(last - first + 1))

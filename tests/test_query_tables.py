@@ -537,6 +537,8 @@ def test_columns_without_an_alias_are_named_as_the_query_has_them(reports):
         ("SELECT median_of(sacks) FROM harvest", "SQLite says: no such function: median_of"),
         ("SELECT FROM", "syntax error"),
         ("SELECT 1; SELECT 2", "only one SELECT"),
+        ("DROP TABLE barns", "only one SELECT over the tables is allowed, and this begins with DROP; the table "),
+        ("-- all of it\nharvest", "and this begins with harvest; "),
         ("x" * 10_001, "the query has 10,001 characters: give at most 10,000"),
     ],
 )

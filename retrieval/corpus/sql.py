@@ -15,6 +15,7 @@ from arag.errors import InputError, StorageError
 from arag.retrieval.corpus.statements import (
     as_written,
     find_sources,
+    first_word,
     may_make_column,
     resolve_names,
     with_origins,
@@ -51,6 +52,7 @@ _MAX_LISTED = 40  # names in a message
 _MAX_CLOSEST = 3
 _MAX_EDITS = 0.4  # of a name's letters, for another to be close
 _ADDS = re.compile(r"\b(?:sum|avg|count|total)\s*\(", re.IGNORECASE)
+_QUERIES = frozenset(["SELECT", "WITH", "VALUES", "EXPLAIN", "("])  # what a statement that reads begins with
 _NOT_ALLOWED = re.compile(r"not authorized|prohibited|not a query|one statement at a time|readonly|query_only")
 
 _POOL = WorkerPool(
@@ -221,6 +223,10 @@ def _explain(error: str, sql: str, tables: Mapping[str, CorpusTable]) -> str:
         return "the query needs too much memory: make it simpler"
     if _NOT_ALLOWED.search(error):
         return f"only one SELECT over the tables is allowed ({error}); the table `{CATALOGUE}` lists them"
+    first = first_word(sql)
+    if first.upper() not in _QUERIES:
+        begins = f"and this begins with {shorten(first, _MAX_SHOWN)}"
+        return f"only one SELECT over the tables is allowed, {begins}; the table `{CATALOGUE}` lists them"
     problem, _, name = error.partition(": ")
     if problem == "no such table":
         return _explain_table(name.removeprefix("main."), tables)

@@ -91,6 +91,12 @@ def without_fence(sql: str) -> str:
     return _FENCED.sub(r"\1", sql.strip()).strip()
 
 
+def first_word(sql: str) -> str:
+    """Return the first word or sign of a statement, behind comments; empty if there is none."""
+    words = (token.text for token in _read_tokens(sql) if token.kind != "space")
+    return next(words, "")
+
+
 # --- names ---
 
 

@@ -394,6 +394,8 @@ def test_the_list_of_documents_leads_to_headings_tables_and_what_was_left_out(cl
     sheet = soup(client.get("/document?id=wages.xlsx"))
     assert texts(sheet.select("li")) == ["Sheet", "Year | Pounds (2 rows)"]
     assert "Not read: 1 formula without a saved value" in sheet.select_one(".warn").get_text()
+    row = soup(client.get(sheet.find("a", string="Sheet")["href"]))
+    assert row.select_one(".note").get_text() == "Sheet"
 
 
 def test_long_lists_of_documents_are_shown_in_parts(tmp_path):

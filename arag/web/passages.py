@@ -94,7 +94,7 @@ def respell(query: str, keyword: str, term: str, filters: Mapping[str, str]) -> 
 def name_passage(chunk: Chunk, starts: Sequence[str]) -> str:
     """Return the headings above the first of some sentences, as addresses name them, and the pages of the chunk."""
     headings = [sentence.heading for sentence in chunk.sentences if str(sentence.start) in starts[:1]]
-    return " · ".join(filter(None, [*headings, name_place(chunk)]))
+    return " · ".join(filter(None, [*headings, name_place(chunk, with_sheets=not any(headings))]))
 
 
 def list_texts(chunk: Chunk, starts: Sequence[str]) -> list[str]:

@@ -53,9 +53,14 @@ def name_cited_pages(chunk_id: str, pages: Sequence[int] | None, ocr_pages: Sequ
     return f"{named} (read by OCR: {', '.join(map(str, ocr_pages))})"
 
 
-def name_place(chunk: Chunk) -> str:
-    """Return all that says which part of its document a chunk is, as in "part 2 of 11, pages 3-4"."""
-    places = [name_part(chunk), name_pages_of(chunk), _name_sheets(chunk)]
+def name_place(chunk: Chunk, *, with_sheets: bool = True) -> str:
+    """Return all that says which part of its document a chunk is, as in "part 2 of 11, pages 3-4".
+
+    The headings of a spreadsheet begin with its sheets: beside a heading, these need no name.
+    """
+    places = [name_part(chunk), name_pages_of(chunk)]
+    if with_sheets:
+        places.append(_name_sheets(chunk))
     return ", ".join(filter(None, places))
 
 

@@ -370,10 +370,10 @@ def test_unknown_ids_are_answered_with_ids_of_the_same_file_and_place(arag, tmp_
     for unknown in ("mills/wheels.md:11x", "mills/wheels.md:5000", "other/wheels.md:3", "wheels.txt:0"):
         out = arag("read", unknown, "--index", tmp_path / "index")[1]
         assert "Ids look like [mills/wheels.md:" in out, unknown
-    assert (
-        "[mills/wheels.md:3], [mills/wheels.md:2]"
-        in arag("read", "other/wheels.md:3", "--index", tmp_path / "index")[1]
-    )
+        assert ("Chunks of mills/wheels.md: 0 to " in out) == unknown.startswith("mills"), unknown
+    read = arag("read", "other/wheels.md:3", "--index", tmp_path / "index")[1]
+    assert "[mills/wheels.md:2], [mills/wheels.md:3], [mills/wheels.md:4]" in read
+    assert "\n\nChunks of a.md: 0.\n" in arag("read", "a.md:1", "--index", tmp_path / "index")[1]
 
 
 @pytest.mark.parametrize(

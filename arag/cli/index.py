@@ -372,13 +372,14 @@ def read(
     as_json: JsonOption = False,
 ) -> None:
     """Print chunks in full. Exit code 1 means that an id is unknown."""
-    from arag.retrieval.presentation.render import render_chunks
+    from arag.retrieval.presentation.for_people import write_read
 
     with open_scoped(index, where, documents) as opened:
         results = opened.read(ids, adjacent)
+        written = "" if as_json else write_read(opened, results)
     if as_json:
         print_json(asdict(results))
     else:
-        out.print(render_chunks(results, (), {}))
+        out.print(written)
     if results.unknown:
         raise typer.Exit(FAILED)

@@ -9,7 +9,7 @@ from dataclasses import replace
 from arag.retrieval.index import Index
 from arag.retrieval.presentation.excerpts import ShownSentence
 from arag.retrieval.presentation.keyword_hits import choose_best_of_each
-from arag.retrieval.presentation.render import report_keywords, write_selection
+from arag.retrieval.presentation.render import render_chunks, report_keywords, write_selection
 from arag.retrieval.presentation.selection import (
     Selection,
     ShownHit,
@@ -19,7 +19,8 @@ from arag.retrieval.presentation.selection import (
 )
 from arag.retrieval.presentation.sentences import sentence_line
 from arag.retrieval.search.contents import is_in_contents
-from arag.retrieval.types import Chunk, Hit, KeywordResults, SemanticResults
+from arag.retrieval.types import Chunk, Hit, KeywordResults, ReadResults, SemanticResults
+from arag.text.marks import without_marks
 from arag.text.normalise import CELL_BOUNDARY
 
 _MIN_CANDIDATES = 20  # that are found at least: equal texts among them share a place
@@ -66,6 +67,23 @@ def list_nearest(index: Index, query: str, top_k: int) -> str:
     if selection.count_named() < len(hits):
         others = _name_others(selection, top_k)
     return write_selection(f"The chunks nearest in meaning, with their similarity{others}:", selection)
+
+
+def write_read(index: Index, results: ReadResults) -> str:
+    """Write full chunks; for unknown ids, ids like them in the order of the text, and the numbers that are valid."""
+    in_order = {unknown: tuple(sorted(closest, key=_split_id)) for unknown, closest in results.unknown.items()}
+    blocks = [render_chunks(replace(results, unknown=in_order), (), {})]
+    document_ids = dict.fromkeys(unknown.rpartition(":")[0] for unknown in results.unknown)
+    for document_id, entry in index.with_view(lambda view: view.entries(list(document_ids))).items():
+        numbers = "0" if entry.chunks == 1 else f"0 to {entry.chunks - 1:,}"
+        blocks.append(f"Chunks of {without_marks(document_id)}: {numbers}.")
+    return "\n\n".join(blocks)
+
+
+def _split_id(chunk_id: str) -> tuple[str, int]:
+    """Return the id of a chunk's document, and the chunk's number in it."""
+    document_id, _, number = chunk_id.rpartition(":")
+    return document_id, int(number)
 
 
 def _search_keywords(index: Index, keywords: Sequence[str], candidates: int) -> KeywordResults:

@@ -221,12 +221,12 @@ def _explain(error: str, sql: str, tables: Mapping[str, CorpusTable]) -> str:
         return f"the query took more than {_SECONDS:.0f} seconds: make it simpler, or join fewer rows"
     if error in {"out of memory", "string or blob too big"}:
         return "the query needs too much memory: make it simpler"
-    if _NOT_ALLOWED.search(error):
-        return f"only one SELECT over the tables is allowed ({error}); the table `{CATALOGUE}` lists them"
     first = first_word(sql)
+    why_refused = f" ({error})" if _NOT_ALLOWED.search(error) else ""
     if first.upper() not in _QUERIES:
-        begins = f"and this begins with {shorten(first, _MAX_SHOWN)}"
-        return f"only one SELECT over the tables is allowed, {begins}; the table `{CATALOGUE}` lists them"
+        why_refused = f", and this begins with {shorten(first, _MAX_SHOWN)}"
+    if why_refused:
+        return f"only one SELECT over the tables is allowed{why_refused}; the table `{CATALOGUE}` lists them"
     problem, _, name = error.partition(": ")
     if problem == "no such table":
         return _explain_table(name.removeprefix("main."), tables)

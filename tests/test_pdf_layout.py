@@ -386,6 +386,23 @@ def test_contents_are_no_table(read, title, columns, rows):
     assert text.split("\n")[0].endswith(title)
 
 
+def test_contents_above_the_first_chapter_and_with_leaders_of_any_length_are_no_table(read):
+    pages = Pages()
+    pages.text(72, 740, "Contents", 16, "Helvetica-Bold")
+    entries = [("1", "Of rye", "3"), ("2", "Of oats", "4"), ("3", "Of the mill", "7"), ("4", "Of tolls", "9")]
+    pages.rows(700, (72, 110, 400), entries)
+    pages.rows(628, (72, 110, 350, 400), [("4.1", "Of carts", ". .", "9"), ("4.2", "Of all the others", ".", "10")])
+    pages.rows(580, (72, 110), [("1", "Of rye")], 16)
+    assert " | " not in read("a.pdf", pages.finish()).text
+
+
+def test_an_index_with_several_pages_of_an_entry_is_no_table(read):
+    pages = Pages()
+    rows = [("anchor . . . . . . . .", "12, 41,"), ("carts . . . . . . .", "3"), ("delivery", "7, 9, 11")]
+    pages.rows(700, (72, 300), rows)
+    assert " | " not in read("a.pdf", pages.finish()).text
+
+
 def test_a_chapter_without_leaders_between_entries_that_have_some(read):
     pages = Pages()
     y = 700

@@ -12,8 +12,12 @@ from arag.text.contents import is_heading_of_contents
 _SECTION = r"(?:[^\W\d]+ )?(?:\d{1,3}|[A-Z]|[IVXLC]+)(?:\.\d{1,3})*\.?(?: ?[章节節장절])?"
 _PAGE = r"(?:\d{1,4}|[ivxlc]+)"
 _PAGES = rf"{_PAGE}(?:(?:, |[-–]){_PAGE})*"
-# A number, a title, leaders and pages, each in a cell of its own or not.
-_ENTRY = re.compile(rf"(?:{_SECTION}\t)?[^\t]*?(?:\t?(?P<leaders>{LEADERS}))?[\t ](?P<pages>{_PAGES})")
+# A number, a title, leaders and pages, each in a cell of its own or not; the next line may have further pages.
+_ENTRY = re.compile(
+    rf"(?:{_SECTION}\t)?[^\t]*?(?:\t?{LEADERS}|\t[. ]{{1,6}})?[\t ](?P<pages>{_PAGES}),?"
+    rf"|[^\t]*\t?{LEADERS}"
+)
+_LEADERS = re.compile(LEADERS)
 _NUMBERED = re.compile(rf"(?:{_SECTION}[\t ])\S.*")
 _SUBSECTION = re.compile(r"(?:\d{1,3}|[A-Z])\.\d")
 _MOSTLY = 0.75  # of the rows are entries; a long title has further lines
@@ -30,8 +34,9 @@ def begins_contents(text: str) -> bool:
 def is_contents(rows: Sequence[Row], *, is_in_contents: bool) -> bool:
     """Return whether rows are contents or an index, which may have titles of parts between the entries.
 
-    Most entries have leaders, or their pages follow each other, and the rows are below the title of contents, some have
-    leaders, or they have the numbers of sections and of their parts.
+    Most entries have leaders, or some below others that have. Or their pages follow each other, and the rows are below
+    the title of contents. Or all rows are entries, and some have leaders, or they have the numbers of sections and of
+    their parts.
 
     Args:
         rows: The rows.
@@ -44,14 +49,17 @@ def is_contents(rows: Sequence[Row], *, is_in_contents: bool) -> bool:
     if len(entries) < max(1, _MOSTLY * (len(entries) + others)):
         return False
     with_leaders = sum(map(_has_leaders, entries))
-    if 2 * with_leaders > len(entries):
+    goes_on = is_in_contents and with_leaders > 0
+    if goes_on or 2 * with_leaders > len(entries):
         return True
-    if others or not _are_in_order(entries):
+    if not _are_in_order(entries):
         return False
     first = [piece.text for piece in rows[0].above[-1:]]
     first.append(rows[0].texts[0])
     if is_in_contents or any(map(begins_contents, first)):
         return True
+    if others:
+        return False
     has_sections = with_leaders > 0 or _are_sections(entries)
     return has_sections and len(entries) >= _MIN_ENTRIES
 
@@ -71,12 +79,12 @@ def _match_entry(row: Row) -> re.Match[str] | None:
 
 
 def _has_leaders(entry: re.Match[str]) -> bool:
-    return entry["leaders"] is not None
+    return _LEADERS.search(entry[0]) is not None
 
 
 def _are_in_order(entries: Sequence[re.Match[str]]) -> bool:
     """Return whether each entry has one page, and none is before that of the entry above it."""
-    pages = [entry["pages"] for entry in entries]
+    pages = [entry["pages"] or "" for entry in entries]
     if not all(map(str.isdecimal, pages)):
         return False
     numbers = list(map(int, pages))

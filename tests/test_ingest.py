@@ -322,6 +322,9 @@ def test_a_moved_file_is_found_where_it_is_now_and_scopes_keep_its_id(corpus):
         for name in ("new", "new/", "NEW txt", "new/mew.txt", "mew.txt", "old/gull.txt", "new gull"):
             assert "old/gull.txt" in index.find_meant(name), name
         assert index.find_meant("far/tern.md") == ["tern.md"]
+        for keyword in ("mew.txt", "new/mew.txt", "gull.txt"):
+            hits = index.keyword_search(keyword, ranking="bm25").hits
+            assert [hit.document_id for hit in hits] == ["old/gull.txt"], keyword
         assert index.find_meant("nowhere") == []
         assert run_shell(index, "ls -R").text.split() == ["new/far/tern.md", "new/mew.txt", "ship.txt"]
         assert run_shell(index, "rg bird new/*.txt").text == "[old/gull.txt:0] A gull is a bird."

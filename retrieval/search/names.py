@@ -6,6 +6,7 @@ import re
 from collections.abc import Collection, Iterable, Sequence
 from itertools import chain, pairwise
 
+from arag.retrieval.corpus.moved import find_moved
 from arag.retrieval.search.suggestions import FUNCTION_WORDS
 from arag.retrieval.storage.contract import View
 from arag.text.normalise import bare_title, name_words, searchable
@@ -33,7 +34,7 @@ _ARTICLES = frozenset(
 def find_named(name: str, view: View, *, but: Collection[str] = ()) -> list[int]:
     """Find documents that have all words of a name in their title or file name, except some documents.
 
-    The pieces of a word such as `1.2.3` are side by side there.
+    The pieces of a word such as `1.2.3` are side by side there. A renamed file has its old and its new name.
 
     Returns:
         The row ids of their first chunks.
@@ -45,15 +46,27 @@ def find_named(name: str, view: View, *, but: Collection[str] = ()) -> list[int]
         least = 1
     if len("".join(wanted)) < least:
         return []
-    candidates = view.named(wanted, _MAX_LOOKED_AT)
+    candidates = view.entries(view.named(wanted, _MAX_LOOKED_AT))
+    names = {document_id: f"{document_id} {entry.title}" for document_id, entry in candidates.items()}
+    names |= find_moved_named(view, wanted)
     first_chunks: list[str] = []
-    for document_id, entry in view.entries(candidates).items():
-        if document_id in but:
-            continue
-        if _has_parts(name_words(f"{document_id} {entry.title}"), parts):
+    for document_id, full_name in names.items():
+        if document_id not in but and _has_parts(name_words(full_name), parts):
             first_chunks.append(f"{document_id}:0")
     row_ids = view.row_ids(first_chunks[:_MAX_NAMED])
     return list(row_ids.values())
+
+
+def find_moved_named(view: View, wanted: Sequence[str]) -> dict[str, str]:
+    """Return id, title and path of the documents that hold some words in these, and one of them in a moved path."""
+    paths = {document_id: searchable(path) for document_id, path in find_moved(view).items()}
+    candidates = [document_id for document_id, path in paths.items() if any(word in path for word in wanted)]
+    names: dict[str, str] = {}
+    for record in view.entries(candidates).values():
+        name = f"{searchable(record.id)} {searchable(record.title)} {paths[record.id]}"
+        if all(word in name for word in wanted):
+            names[record.id] = name
+    return names
 
 
 def find_titled(query: str, view: View, *, but: Collection[str]) -> list[int]:

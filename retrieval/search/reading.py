@@ -9,7 +9,7 @@ from contextlib import suppress
 from pathlib import PurePath
 
 from arag.retrieval.corpus.moved import find_moved
-from arag.retrieval.search.names import MAX_NAME_WORDS
+from arag.retrieval.search.names import MAX_NAME_WORDS, find_moved_named
 from arag.retrieval.storage.contract import View
 from arag.retrieval.types import Chunk, ReadResults
 from arag.text.normalise import name_words, searchable, words
@@ -95,7 +95,7 @@ def find_meant(view: View, name: str, limit: int) -> list[str]:
     most = max(limit, view.settings.documents)
     by_name = view.entries(view.named(wanted, most))
     names = {record.id: f"{record.id} {record.title}" for record in by_name.values()}
-    names |= _find_moved_named(view, wanted)
+    names |= find_moved_named(view, wanted)
     moved = find_moved(view)
     at_path = [record_id for record_id in names if _is_at(moved.get(record_id, record_id), name)]
     meant = at_path or _list_with_words(names, wanted)
@@ -105,18 +105,6 @@ def find_meant(view: View, name: str, limit: int) -> list[str]:
         meant = _list_with_words(files, wanted) or _list_with_words(names, wanted, least=_MIN_PART)
         meant = meant or _list_with_words(files, wanted, least=_MIN_PART)
     return meant[:limit]
-
-
-def _find_moved_named(view: View, wanted: Sequence[str]) -> dict[str, str]:
-    """Return id, title and path of the documents that hold some words in these, and one of them in a moved path."""
-    paths = {document_id: searchable(path) for document_id, path in find_moved(view).items()}
-    candidates = [document_id for document_id, path in paths.items() if any(word in path for word in wanted)]
-    names: dict[str, str] = {}
-    for record in view.entries(candidates).values():
-        name = f"{searchable(record.id)} {searchable(record.title)} {paths[record.id]}"
-        if all(word in name for word in wanted):
-            names[record.id] = name
-    return names
 
 
 def _find_by_id(view: View, name: str) -> str | None:

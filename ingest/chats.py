@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from operator import methodcaller
 
 from arag.ingest.formats.content import JSON, join_blocks
 
@@ -19,7 +20,7 @@ _TURN = {"role", "content"}
 def is_chat(items: list[JSON]) -> bool:
     """Return whether all items of a list are turns of a chat."""
     turns = find_objects(items)
-    return turns != [] and all(turn.keys() >= _TURN for turn in turns)
+    return turns != [] and all(map(_TURN.issubset, turns))
 
 
 def write_chat(record: Mapping[str, JSON]) -> str:
@@ -37,16 +38,16 @@ def find_chat(record: Mapping[str, JSON]) -> str:
     return ""
 
 
+def objects_among(values: Iterable[JSON]) -> list[dict[str, JSON]]:
+    """Return those of several values that are objects."""
+    return [value for value in values if isinstance(value, dict)]
+
+
 def find_objects(value: object) -> list[dict[str, JSON]]:
     """Return the items of a list if all are objects; none for other values."""
-    if not isinstance(value, list):
-        return []
-    objects: list[dict[str, JSON]] = []
-    for item in value:
-        if not isinstance(item, dict):
-            return []
-        objects.append(item)
-    return objects
+    items = value if isinstance(value, list) else []
+    objects = objects_among(items)
+    return objects if len(objects) == len(items) else []
 
 
 def _find_turns(value: JSON) -> list[dict[str, JSON]]:
@@ -54,7 +55,7 @@ def _find_turns(value: JSON) -> list[dict[str, JSON]]:
     if not isinstance(value, dict):
         return find_objects(value)
     nodes = find_objects(list(value.values()))
-    messages = filter(None, (node.get("message") for node in nodes))
+    messages = filter(None, map(methodcaller("get", "message"), nodes))
     return sorted(find_objects(list(messages)), key=_time_of_creation)
 
 

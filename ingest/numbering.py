@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator
+from itertools import pairwise, starmap
+from operator import attrgetter
 from typing import NamedTuple
 
 from arag.ingest.boundaries import CLOSERS, LEADERS
@@ -28,6 +30,7 @@ _LEADERS = re.compile(rf"{LEADERS}.*|(?<!\s)\s+\d+\s*$")
 _SIGNS = re.compile(r"[\W_]+")
 _TEXT_END = ".。．:：;；,，"
 _NO_NAME = re.compile(r"\(?[a-zß-öø-ÿ]|[-*+•|]")  # how a text goes on
+_number_and_name = attrgetter("number", "name")
 
 
 class _Title(NamedTuple):
@@ -48,6 +51,12 @@ class _Title(NamedTuple):
         """The level of its number: 0 for a chapter with a word."""
         return 0 if self.word else len(self.number)
 
+    def is_called(self, entry: str) -> bool:
+        """Return whether an entry of contents is its name, or the first line of it."""
+        shorter, longer = sorted([entry, self.name], key=len)
+        is_beginning = len(entry) >= _MIN_NAME and longer.startswith(shorter)
+        return is_beginning or entry == self.name
+
 
 def find_sections(text: str) -> dict[int, int]:
     """Return the start of the title of each section, with its end; empty where the numbers do not show for certain."""
@@ -60,16 +69,15 @@ def find_sections(text: str) -> dict[int, int]:
             titles.append(title)
             continue
         for number, name in listed:
-            if len(entries[number]) < _MAX_ENTRIES:
-                entries[number].append(name)
-    times = Counter((title.number, title.name) for title in titles)
+            entries[number].append(name)
+    times = Counter(map(_number_and_name, titles))
     named: list[_Title] = []
     for title in titles:
-        is_repeated = times[title.number, title.name] > 1  # an entry of contents may stand by itself
+        is_repeated = times[_number_and_name(title)] > 1  # an entry of contents may stand by itself
         if is_repeated or _is_named(title, entries[title.number]):
             named.append(title)
     if len(named) >= _MIN_SECTIONS:
-        last = {(title.number, title.name): title for title in named}  # a chapter may begin with its own contents
+        last = {_number_and_name(title): title for title in named}  # a chapter may begin with its own contents
         sections = _with_lower(titles, list(last.values()))
     else:
         sections = _count(titles)
@@ -116,13 +124,8 @@ def _letters(name: str) -> str:
 
 
 def _is_named(title: _Title, entries: list[str]) -> bool:
-    """Return whether a table of contents has a title: its name, or the first line of it."""
-    for entry in entries:
-        is_whole = entry == title.name
-        is_beginning = len(entry) >= _MIN_NAME and (title.name.startswith(entry) or entry.startswith(title.name))
-        if title.name and (is_whole or is_beginning):
-            return True
-    return False
+    """Return whether a table of contents has a title."""
+    return title.name != "" and any(map(title.is_called, entries[:_MAX_ENTRIES]))
 
 
 def _with_lower(titles: list[_Title], named: list[_Title]) -> list[_Title]:
@@ -140,13 +143,8 @@ def _with_lower(titles: list[_Title], named: list[_Title]) -> list[_Title]:
 def _count(titles: list[_Title]) -> list[_Title]:
     """Return the titles if they are many, and each has the number after the one before."""
     numbered = [title for title in titles if title.depth != 1 and not title.is_text]
-    if len(numbered) < _MIN_COUNTED:
-        return []
-    counted = numbered[:1]
-    for title in numbered[1:]:
-        if _follows(counted[-1], title):
-            counted.append(title)
-    return counted if len(counted) == len(numbered) else []
+    follow_on = all(starmap(_follows, pairwise(numbered)))
+    return numbered if follow_on and len(numbered) >= _MIN_COUNTED else []
 
 
 def _follows(before: _Title, title: _Title) -> bool:

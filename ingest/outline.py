@@ -17,23 +17,20 @@ _MARKS = ("#", "```", "~~~")
 _MARKS_AROUND = re.compile(r"^#+(?: #+$| |$)| #+$")  # of a heading; `C#` has none
 MAX_HEADING = 100  # characters; a longer line is text
 _UNDERLINE = re.compile(r"={3,}|-{3,}")
+_FILLED_LINE = re.compile(r"^(?=[^\S\n]*\S)", re.MULTILINE)
 
 _NO_HEADING = "    "  # Markdown shows a line with this indentation as it is
 # The label of a note in a manual. Plurals are headings.
-_LABEL = re.compile(
+_LABEL = (
     r"note|tip|hint|caution|warning|important|danger"
     r"|anmerkung|hinweis|tipp|achtung|vorsicht|warnung|wichtig|remarque|astuce|attention|avertissement"
     r"|nota|consejo|sugerencia|atención|cuidado|aviso|advertencia|dica|atenção|suggerimento|attenzione|avviso"
     r"|замечание|примечание|подсказка|совет|внимание|осторожно|предупреждение"
-    r"|注意|提示|警告|注記|ヒント|小心|小技巧|技巧|참고|주의|경고",
-    re.IGNORECASE,
+    r"|注意|提示|警告|注記|ヒント|小心|小技巧|技巧|참고|주의|경고"
 )
-_GOES_ON = re.compile(r"[,;、，；]$")
-_JOKE_OR_ADDRESS = re.compile(r"[:;]-?[)(DP]$|\w@\w|://")
+_JOKE_OR_ADDRESS = r"[:;]-?[)(DP]$|\w@\w|://"
 # A small (c) without a year is a part of a law.
-_RIGHTS = re.compile(
-    r"©|\(c\) *[12]\d{3}|(?-i:^\(C\))|^Copyright (?:by |\(c\)|[12]\d{3})|\ball rights reserved\b", re.IGNORECASE
-)
+_RIGHTS = r"^\(C\)|(?i:©|\(c\) *[12]\d{3}|^Copyright (?:by |\(c\)|[12]\d{3})|\ball rights reserved\b)"
 _QUESTION = re.compile(r"(?:How|What|When|Where|Which|Who|Whom|Whose|Why)\b")
 _VERB = re.compile(
     r"\bI(?=[ '’]\w)|\b(?:you|we|they|he|she|it|is|are|was|were|am|does|do|did|has|have|had|will|would|can|could|should"
@@ -48,15 +45,17 @@ _YEAR = re.compile(r"\b(?:19|20)\d\d\b")
 _AMOUNT = re.compile(r"(?!(?:19|20)\d\d$)\d[\d.,]*")  # and no year
 _MARKDOWN_RULE = re.compile(r"[\s:|]*-[\s:|-]*")
 _NUMBER = r"(?:(?:(?:Item |Note |Part )?\d[\d.]*|[A-Z](?:\.\d+)+)\s+)"
-# A line by itself is a heading if it begins with a capital and has no numbers other than its own and years.
-_PLAIN_HEADING = re.compile(rf"{_NUMBER}?(?=\w)[^\Wa-z\d_](?:\D|\b(?:19|20)\d\d\b)+")
+# A line by itself is a heading if it begins with a capital, has no numbers other than its own and years, and does not
+# go on.
+_PLAIN_HEADING = re.compile(rf"(?!(?i:{_LABEL})\Z){_NUMBER}?(?=\w)[^\Wa-z\d_](?:\D|\b(?:19|20)\d\d\b)+(?<![,;、，；])")
 _SECTION_NUMBER = re.compile(r"(\d{1,2}(?:\.\d{1,2})*)\.?\s")
 _FIELD = re.compile(r"[^\W\d_]+: ")  # in small letters, as in `Status: closed until spring`; titles have capitals
 # Who made it, as in `Written and kept: Ann Lee (2005-2010)`: a label in small letters, and a name with capitals.
-_MAKER = re.compile(
+_MAKER = (
     r"(?:[^\s:]+ )+[a-zß-öø-ÿ]{4,}: [^\W\d_a-z][\w.-]*(?: [^\W\d_a-z][\w.-]*){1,3}(?: \([\d,–-]+\))?"
     r"|(?i:authors?|autor(?:en)?|auteurs?|autores|autori|maintainers?|contact|kontakt): .*"
 )
+_REMARK = re.compile(rf"{_JOKE_OR_ADDRESS}|{_RIGHTS}|^(?:{_MAKER})\Z")
 # A line of a paragraph must also have at least two words, each with a capital except for short ones. It must not end
 # with repeated words, as a table's header does: `Planned Actual Planned Actual`. One word is enough after a number such
 # as 3.4. A line that ends with `and` goes on.
@@ -151,11 +150,8 @@ class Outline:
         is_remark = line.lstrip().startswith("#")
         if is_remark or self.repeats(line):
             return False
-        if _LABEL.fullmatch(name) or _GOES_ON.search(name):
-            return False
-        if _PLAIN_HEADING.fullmatch(name) is None:
-            return False
-        return not _says_something(name)
+        may_be_heading = _PLAIN_HEADING.fullmatch(name) is not None
+        return may_be_heading and not _says_something(name)
 
     def repeats(self, line: str) -> bool:
         """Return whether a line repeats the title, or only names the page."""
@@ -207,26 +203,31 @@ class Outline:
 
 def has_marked_headings(text: str) -> bool:
     """Return whether a text has headings as in Markdown. Rows of tables are none."""
-    return any(HEADING_LINE.match(line) and CELL_BOUNDARY not in line for line in text.splitlines())
+    return any(map(_is_marked_heading, text.splitlines()))
+
+
+def _is_marked_heading(line: str) -> bool:
+    return HEADING_LINE.match(line) is not None and CELL_BOUNDARY not in line
 
 
 def _says_something(name: str) -> bool:
     """Return whether a line is a joke, an address, or about rights or makers, or has a verb or many small words."""
     has_open_bracket = name.count("(") != name.count(")")
-    if has_open_bracket or _JOKE_OR_ADDRESS.search(name) or _RIGHTS.search(name) or _MAKER.fullmatch(name):
+    if has_open_bracket or _REMARK.search(name):
         return True
     words = name.split()
-    lower = 0
-    for word in words:
-        is_long = len(word) > _LONGEST_SHORT_WORD
-        lower += is_long and word[0].islower()
-    is_title = lower == 0 or _QUESTION.match(name)
+    is_title = not any(map(_is_in_sentence, words)) or _QUESTION.match(name)
     if is_title:
         return False
     has_many_words = len(words) > _MAX_WORDS
     if has_many_words or _FIELD.match(name):
         return True
     return _VERB.search(name) is not None
+
+
+def _is_in_sentence(word: str) -> bool:
+    """Return whether a word begins with a small letter, and is too long for one that does so in titles."""
+    return len(word) > _LONGEST_SHORT_WORD and word[0].islower()
 
 
 def escape_structure(text: str) -> str:
@@ -241,7 +242,7 @@ def escape_structure(text: str) -> str:
 
 def escape_marks(text: str) -> str:
     """Return a text without headings and fences, as `escape_structure`, but with underlined titles."""
-    if not any(mark in text for mark in _MARKS):
+    if not any(map(text.__contains__, _MARKS)):
         return text
     lines = text.splitlines(keepends=True)
     return "".join(map(_escape_line, lines))
@@ -276,8 +277,7 @@ def underlined_level(line: str, following: str) -> int:
 
 
 def _escape_line(line: str) -> str:
-    is_row = CELL_BOUNDARY in line  # which is no heading
-    if HEADING_LINE.match(line) and not is_row:
+    if _is_marked_heading(line):
         return f"{_NO_HEADING}{line}"
     if FENCE_LINE.match(line):
         text = line.lstrip()
@@ -292,7 +292,7 @@ def escape_code(lines: list[str]) -> list[str]:
     has_comment = any(map(HEADING_LINE.match, lines))
     if not has_comment and escape_underlines(code) == code:
         return lines
-    return [f"{_NO_HEADING}{line}" if line.strip() else line for line in lines]
+    return _FILLED_LINE.sub(_NO_HEADING, code).split("\n")
 
 
 def is_heading_line(line: str) -> bool:
@@ -330,5 +330,5 @@ def _begins_with_name(row: str, names: list[str]) -> bool:
     first_name, colon, _ = collapse_whitespace(row).partition(": ")
     if not colon:
         return False
-    without_colons = [name.rstrip(":：") for name in names if name]
+    without_colons = [name.rstrip(":：") for name in filter(None, names)]
     return first_name in without_colons

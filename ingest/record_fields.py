@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain, filterfalse
 
-from arag.ingest.chats import find_chat, find_objects, write_chat
+from arag.ingest.chats import find_chat, find_objects, objects_among, write_chat
 from arag.ingest.formats.content import JSON, FormatError, join_blocks
 from arag.ingest.record_texts import has_objects, write_record, write_values
 
@@ -114,10 +115,8 @@ def find_records(value: dict[str, JSON]) -> list[JSON]:
     is_record = _find_path(value) or write_chat(value)
     if is_record:
         return []
-    candidates = list(value.values())
-    for inner in value.values():
-        if isinstance(inner, dict):
-            candidates += inner.values()
+    objects = objects_among(value.values())
+    candidates = [*value.values(), *chain.from_iterable(map(dict.values, objects))]
     found: list[list[JSON]] = []
     for candidate in candidates:
         records = find_objects(candidate)
@@ -290,11 +289,8 @@ def _without_text(record: Mapping[str, JSON], name: str) -> str:
 
 def _likeliest(paths: Sequence[str]) -> str:
     """Return the first path that is neither a title's nor an id's."""
-    others = [*_ID_NAMES, *_TITLE_NAMES]
-    for path in paths:
-        if path not in others:
-            return path
-    return paths[0]
+    others = filterfalse([*_ID_NAMES, *_TITLE_NAMES].__contains__, paths)
+    return next(others, paths[0])
 
 
 def _paths(value: JSON, before: str = "", depth: int = 0) -> Iterator[str]:

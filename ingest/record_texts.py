@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
 
-from arag.ingest.chats import find_objects, write_chat
+from arag.ingest.chats import find_objects, objects_among, write_chat
 from arag.ingest.formats.content import JSON, join_blocks
 from arag.ingest.formats.tables import table_lines
 from arag.ingest.outline import escape_structure
@@ -82,7 +82,7 @@ def _write_list(items: Sequence[JSON], level: int) -> str:
 
 def _write_items(items: Sequence[JSON], level: int) -> str:
     """Return items one after another; where objects have headings inside, each has its number above it."""
-    objects = [item for item in items if isinstance(item, dict)]
+    objects = objects_among(items)
     have_numbers = len(objects) > 1 and any(map(_is_nested, objects))
     inner_level = level + have_numbers
     blocks: list[str] = []

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from operator import itemgetter
 
 from arag.retrieval.corpus.values import is_code, read_date, read_number
 
@@ -85,7 +86,5 @@ def kinds_of(cells: Iterable[str]) -> set[str]:
 def kind_of_most(cells: Sequence[str]) -> str:
     """Return the kind of value that more than half of the cells are; `TEXT` if there is none."""
     counts = Counter(map(kind_of, cells))
-    for kind, count in counts.items():
-        if 2 * count > len(cells):
-            return kind
-    return TEXT
+    kind, count = max(counts.items(), key=itemgetter(1), default=(TEXT, 0))
+    return kind if 2 * count > len(cells) else TEXT

@@ -152,9 +152,9 @@ def is_wide(data: bytes) -> bool:
 
 
 def _unicode_encoding(data: bytes) -> str:
-    for mark, encoding in _MARKS.items():
-        if data.startswith(mark):
-            return encoding
+    mark = next(filter(data.startswith, _MARKS), None)
+    if mark:
+        return _MARKS[mark]
     # Without a mark, every second byte of Latin letters shows the encoding.
     head = data[:_SAMPLE_BYTES]
     pairs = len(head) // 2

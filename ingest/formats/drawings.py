@@ -65,11 +65,7 @@ def _titled(kind: str, title: etree._Element) -> str:
 
 def bullets(texts: Iterable[str]) -> str:
     """Return the texts that are not empty as a list."""
-    items: list[str] = []
-    for text in texts:
-        if text:
-            items.append(f"- {text}")
-    return "\n".join(items)
+    return "\n".join(map("- {}".format, filter(None, texts)))
 
 
 def text_on_one_line(shape: etree._Element) -> str:

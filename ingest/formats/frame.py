@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from functools import lru_cache
-from itertools import islice
+from itertools import filterfalse, islice
+from operator import attrgetter
 
 from lxml import etree
 
@@ -42,6 +43,7 @@ _LISTS = ("ul", "ol", "table")
 _PARTS = ("ul", "ol", "li", "p")  # of the frame, which are looked at one by one
 _NO_TEXT = ("a", "script", "style")
 _NAMING = ("class", "id", "role")  # attributes
+_PICTURES = etree.XPath("descendant-or-self::img/@alt", smart_strings=False)
 _LEGAL = re.compile(
     r"(?i)©|\(c\) \d{4}|copyright"
     r"|all rights reserved|alle rechte|tous droits"
@@ -76,16 +78,12 @@ def find_frame(page: etree._Element) -> set[etree._Element]:
     A text right under a heading is never one, as it may be the answer that the heading asks for; nor is a field.
     """
     frame = {*_AROUND(page), *_find_named(page), *_find_unnamed(page), *_SEARCHES(page)}
-    for element in list(frame):
-        if _is_field(element):
-            frame.remove(element)
-    return frame
+    return set(filterfalse(_is_field, frame))
 
 
 def _find_named(page: etree._Element) -> Iterator[etree._Element]:
     for element in _NAMED(page):
-        values = [element.get(name, "") for name in _NAMING]
-        names = " ".join(values)
+        names = " ".join(filter(None, map(element.get, _NAMING)))
         if _is_name_of_frame(names) and _IS_AROUND(element):
             yield element
 
@@ -96,10 +94,8 @@ def _is_name_of_frame(names: str) -> bool:
 
 
 def _find_unnamed(page: etree._Element) -> Iterator[etree._Element]:
-    for link in page.iterfind("body/a"):
-        if _is_links(link):
-            yield link
-    headings = {element.tag for element in page.iter(*_HEADINGS)}
+    yield from filter(_is_links, page.iterfind("body/a"))
+    headings = map(attrgetter("tag"), page.iter(*_HEADINGS))
     title = min(headings, default="")  # a frame may have lower headings above the page's own
     is_above_title = bool(title)
     is_below_heading = False
@@ -127,7 +123,7 @@ def _find_unnamed(page: etree._Element) -> Iterator[etree._Element]:
 
 def _is_logo(link: etree._Element) -> bool:
     """Return whether a link is a picture that stands alone in a block of other blocks."""
-    is_picture = link.find("img") is not None and "".join(link.itertext()).strip() == ""
+    is_picture = link.find("img") is not None and not _has_text(link)
     has_text_after = (link.tail or "").strip() != ""
     return is_picture and link.getparent().tag == "div" and not has_text_after
 
@@ -144,8 +140,7 @@ def _own_text(element: etree._Element) -> str:
 
 def _all_text(element: etree._Element) -> str:
     """Return the text of an element and that of its pictures, which is not in their place."""
-    pictures = " ".join([picture.get("alt", "") for picture in element.iter("img")])
-    return f"{''.join(element.itertext())} {pictures}"
+    return " ".join(["".join(element.itertext()), *_PICTURES(element)])
 
 
 def _says_nothing(element: etree._Element, text: str, is_above_title: bool) -> bool:
@@ -154,7 +149,7 @@ def _says_nothing(element: etree._Element, text: str, is_above_title: bool) -> b
     if element.tag in _LISTS:
         return is_above_title and _is_menu(element)
     is_sentence = text.count(" ") + 1 >= _MIN_WORDS
-    is_picture = "".join(element.itertext()).strip() == ""
+    is_picture = not _has_text(element)
     if is_above_title and (is_sentence or is_picture):
         return True
     return _LEGAL.search(text, 0, _MAX_BEFORE_LEGAL) is not None
@@ -176,13 +171,12 @@ def _count_letters(element: etree._Element) -> int:
 
 def _is_menu(element: etree._Element) -> bool:
     """Return whether a list has several items, none of which is a field."""
-    items = 0
-    for item in element.iter("li", "td"):
-        if "".join(item.itertext()).strip():
-            items += 1
-            if _is_field(item):
-                return False
-    return items > 1
+    items = list(filter(_has_text, element.iter("li", "td")))
+    return len(items) > 1 and not any(map(_is_field, items))
+
+
+def _has_text(element: etree._Element) -> bool:
+    return "".join(element.itertext()).strip() != ""
 
 
 def _is_field(element: etree._Element) -> bool:
@@ -197,11 +191,12 @@ def _is_field(element: etree._Element) -> bool:
 
 
 def _is_mostly_links(element: etree._Element) -> bool:
-    characters = sum(map(len, element.itertext()))
-    of_links = 0
-    for link in element.iter(*_NO_TEXT):
-        of_links += sum(map(len, link.itertext()))
-    return 2 * of_links >= characters
+    of_links = sum(map(_count_characters, element.iter(*_NO_TEXT)))
+    return 2 * of_links >= _count_characters(element)
+
+
+def _count_characters(element: etree._Element) -> int:
+    return sum(map(len, element.itertext()))
 
 
 def mark_lines(text: str) -> str:

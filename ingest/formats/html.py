@@ -13,7 +13,7 @@ from lxml import etree
 from arag.ingest.formats.content import Content, name_parts
 from arag.ingest.formats.frame import CODE_LINE_END, FRAME_END, FRAME_START, find_empty_frame, find_frame, mark_lines
 from arag.ingest.formats.html_hidden import find_hidden, find_navigation, leads_elsewhere
-from arag.ingest.formats.html_pages import decode_html, parse_html
+from arag.ingest.formats.html_pages import decode_html, find_inside, parse_html
 from arag.ingest.formats.html_quotes import QUOTE_END, QUOTE_START, find_quotes, quote_lines
 from arag.ingest.formats.html_tables import CELLS, sets_texts_apart, show_bold_type, table_rows
 from arag.ingest.formats.inline import (
@@ -44,7 +44,6 @@ _LABELLED = frozenset(  # names of elements in which DocBook and others write a 
 _RAISED = ("sup", "sub")
 _BEFORE_RAISED = 12  # characters that are looked at
 _SET_APART_WITH_TEXT = ("svg", "iframe")  # others are icons in a line, or invisible
-_SPECIAL = frozenset("math img input option svg iframe".split())
 _BLOCKS = frozenset(
     "address article aside blockquote body caption center dd details dialog div dl dt fieldset figcaption figure "
     "footer form h1 h2 h3 h4 h5 h6 header hgroup hr html iframe legend li main nav ol optgroup option p pre search "
@@ -80,6 +79,7 @@ _LINKS_IN_TEXT = etree.XPath(
 )
 _BAR_BEFORE_TEXT = re.compile(r"^\s*\|\s+(?=[^\s|])")
 _BAR_AT_END = re.compile(r"(?<![\s|])\s*\|\s*$")
+_TITLE = etree.XPath("string(head/title)", smart_strings=False)
 _DOXYGEN_TITLE = etree.XPath("//div[@class = 'headertitle']/div[@class = 'title'][not(//h1)]")
 _PICTURE = re.compile(r"<(?:\w+:)?(?:img|image)\b", re.IGNORECASE)
 
@@ -121,34 +121,36 @@ def html_content(html: str, *, mark_frame: bool = False, is_mail: bool = False) 
     _list_links(page)
     _mark_title(page)
     hidden = find_hidden(page)
-    embedded = _embedded_pages(page, hidden)
-    bars = find_bars(page) if mark_frame else ()
-    frame = find_frame(page) if mark_frame else ()
+    not_shown = find_inside(hidden)
+    embedded = _embedded_pages(page, not_shown)
+    left_out = set(hidden)
+    frame: set[etree._Element] = set()
+    if mark_frame:  # in a book, an aside may be a note
+        left_out |= find_bars(page)
+        frame = find_frame(page)
+        left_out.update(find_empty_frame(page))
+    left_out.update(find_navigation(page, not_shown))
     quotes = find_quotes(page) if is_mail else ()
-    empty = find_empty_frame(page) if mark_frame else ()  # in a book, an aside may be a note
-    text = _page_text(page, {*hidden, *find_navigation(page, hidden), *bars, *empty}, frame, quotes)
+    text = _page_text(page, left_out, frame, quotes)
     if not text:  # the page has nothing but links
         text = _page_text(page, hidden)
     if not text:  # a program shows what is hidden
         text = _page_text(page)
-    title = _title(page) or first_heading(text.replace(FRAME_START, ""))
+    title = collapse_whitespace(_TITLE(page)) or first_heading(text.replace(FRAME_START, ""))
     return Content(
         title=title,
         text=text,
-        left_out=(*name_parts("embedded page", embedded), *_count_recordings(page, hidden)),
+        left_out=(*name_parts("embedded page", embedded), *_count_recordings(page, not_shown)),
         marks_headings=has_marked_headings(text.replace(FRAME_START, "")),
     )
 
 
-def _count_recordings(page: etree._Element, hidden: set[etree._Element]) -> tuple[str, ...]:
-    recordings = 0
-    for element in page.iter("video", "audio"):
-        if _is_shown(element, hidden):
-            recordings += 1
-    return (count(recordings, "recording"),) if recordings else ()
+def _count_recordings(page: etree._Element, not_shown: set[etree._Element]) -> tuple[str, ...]:
+    recordings = set(page.iter("video", "audio")) - not_shown
+    return (count(len(recordings), "recording"),) if recordings else ()
 
 
-def _embedded_pages(page: etree._Element, hidden: set[etree._Element]) -> list[str]:
+def _embedded_pages(page: etree._Element, not_shown: set[etree._Element]) -> list[str]:
     """Return the addresses of pages and files that a browser shows within this page."""
     addresses: list[str] = []
     for element in page.iter(*_EMBEDDED):
@@ -156,13 +158,9 @@ def _embedded_pages(page: etree._Element, hidden: set[etree._Element]) -> list[s
         address = collapse_whitespace(element.get(attribute, ""))
         is_picture = element.get("type", "").startswith("image/")
         is_file = address != "" and not address.startswith(_NO_ADDRESS)
-        if is_file and not is_picture and _is_shown(element, hidden):
+        if is_file and not is_picture and element not in not_shown:
             addresses.append(shorten(address, _MAX_ADDRESS))
     return addresses
-
-
-def _is_shown(element: etree._Element, hidden: set[etree._Element]) -> bool:
-    return element not in hidden and hidden.isdisjoint(element.iterancestors())
 
 
 def _mark_title(page: etree._Element) -> None:
@@ -180,13 +178,6 @@ def _list_links(page: etree._Element) -> None:
         if link.getnext() is not None:
             tail = _BAR_AT_END.sub(", ", tail)
         link.tail = tail
-
-
-def _title(page: etree._Element) -> str:
-    title = page.find("head/title")
-    if title is None:
-        return ""
-    return collapse_whitespace("".join(title.itertext()))
 
 
 @dataclass(frozen=True)
@@ -237,26 +228,22 @@ def _take_text(element: etree._Element, texts: dict[etree._Element, str], layout
         return ""
     if element.tag == "pre":
         return _show_code(text)
+    if element.tag == "option":
+        return option_text(element, text)
     if element.tag in _SPECIAL:
-        return _show_special(element, text)
+        return _show_special(element)
     return text
 
 
 def _find_layout(page: etree._Element, left_out: Collection[etree._Element]) -> _Layout:
-    preformatted: set[etree._Element] = set()
-    for block in page.iter("pre"):
-        preformatted.update(block.iter())
     hidden = {*left_out, *page.iter(*_HIDDEN)}
     tables = set(filter(_is_data_table, page.iter("table"))) - hidden
-    cells: set[etree._Element] = set()
-    for table in tables:
-        cells.update(table.iter(*CELLS))
     return _Layout(
         hidden=hidden,
-        preformatted=preformatted,
+        preformatted=find_inside(page.iter("pre")),
         rows=_find_rows(page, tables),
         tables=tables,
-        cells=cells,
+        cells=find_inside(tables, *CELLS),
     )
 
 
@@ -354,21 +341,10 @@ def _is_label(element: etree._Element, heading: str) -> bool:
     return not _LABELLED.isdisjoint(classes.split()) or _NOTE_NUMBER.fullmatch(heading) is not None
 
 
-def _show_special(element: etree._Element, text: str) -> str:
+def _show_special(element: etree._Element) -> str:
     """Return the text of an element that is shown in another way than by the text in it."""
-    match element.tag:
-        case "math":
-            return formula_text(element)
-        case "img":
-            return f" {picture_text(element)} "
-        case "input":
-            return f" {field_text(element)} "
-        case "option":
-            return option_text(element, text)
-        case "svg":
-            return drawing_text(element)
-        case _:  # a frame
-            return _frame_text(element)
+    text = _SPECIAL[element.tag](element)
+    return f" {text} " if element.tag in _BETWEEN_SPACES else text
 
 
 def _frame_text(element: etree._Element) -> str:
@@ -377,6 +353,16 @@ def _frame_text(element: etree._Element) -> str:
     if not page:
         return ""
     return _page_text(parse_html(page)).replace(" ", _NO_BREAK_SPACE)
+
+
+_SPECIAL = {
+    "math": formula_text,
+    "img": picture_text,
+    "input": field_text,
+    "svg": drawing_text,
+    "iframe": _frame_text,
+}
+_BETWEEN_SPACES = ("img", "input")
 
 
 def _set_apart(element: etree._Element, text: str, layout: _Layout) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 from lxml import etree
 
 _HIDDEN_BY_STYLE = re.compile(r"(?:^|;)\s*(?:display\s*:\s*none|visibility\s*:\s*hidden)\b", re.IGNORECASE)
-_MAY_BE_HIDDEN = etree.XPath("//*[@hidden or @aria-hidden or @style]")
+_MAY_BE_HIDDEN = etree.XPath("//*[@hidden or @aria-hidden or @style][not(self::html or self::body)]")
 _NAVIGATION = etree.XPath(
     "//*[@role = 'navigation'][not(self::html or self::body or ancestor::*[@role = 'navigation'])]"
 )
@@ -27,9 +27,11 @@ _HAS_BLOCKS = etree.XPath("boolean(.//p | .//div | .//ul | .//ol | .//table | ./
 # A click on a heading shows what it controls, such as the answer to a question.
 _CONTROLLED = etree.XPath("//*[self::h2 or self::h3 or self::h4 or self::h5 or self::h6 or self::dt]//@aria-controls")
 _FOR_ITS_AUTHORS = etree.XPath("//*[@id = 'DEBUG']")  # LibreOffice's style sheets hide it
-_PERMALINKS = etree.XPath("//a[contains(@href, '#')]")
+_PERMALINKS = etree.XPath(
+    "//a[contains(@href, '#')][contains(@class, 'headerlink') or ancestor::*[self::h1 or self::h2 or self::h3"
+    " or self::h4 or self::h5 or self::h6 or self::dt or self::caption or self::figcaption]]"
+)
 _PERMALINK_MARKS = {"¶", "#", "§", "🔗", "⚓", "∞"}
-_HAS_PERMALINK = frozenset("h1 h2 h3 h4 h5 h6 dt caption figcaption".split())
 
 
 def find_hidden(page: etree._Element) -> set[etree._Element]:
@@ -38,9 +40,8 @@ def find_hidden(page: etree._Element) -> set[etree._Element]:
     alternatives = _find_alternatives(page)
     controlled = set(" ".join(_CONTROLLED(page)).split())
     for element in _MAY_BE_HIDDEN(page):
-        is_page = element.tag in {"html", "body"}
         can_be_shown = element in alternatives or element.get("id") in controlled
-        if is_page or can_be_shown or not _is_hidden(element):
+        if can_be_shown or not _is_hidden(element):
             continue
         if element.find(".//math") is None:
             hidden.add(element)
@@ -71,35 +72,27 @@ def _is_default(alternative: etree._Element) -> bool:
 
 def leads_elsewhere(page: etree._Element) -> bool:
     """Return whether a browser shows another page at once, and this one has hardly any text."""
-    for declaration in _REFRESH(page):
-        is_refresh = declaration.get("http-equiv").lower() == "refresh"
-        if is_refresh and _AT_ONCE_TO.match(declaration.get("content")):
-            body = page.find("body")
-            return body is None or len("".join(body.itertext()).strip()) < _MAX_REDIRECT
-    return False
+    if not any(map(_refreshes_at_once, _REFRESH(page))):
+        return False
+    body = page.find("body")
+    return body is None or len("".join(body.itertext()).strip()) < _MAX_REDIRECT
 
 
-def find_navigation(page: etree._Element, hidden: set[etree._Element]) -> list[etree._Element]:
+def _refreshes_at_once(declaration: etree._Element) -> bool:
+    is_refresh = declaration.get("http-equiv").lower() == "refresh"
+    return is_refresh and _AT_ONCE_TO.match(declaration.get("content")) is not None
+
+
+def find_navigation(page: etree._Element, not_shown: set[etree._Element]) -> list[etree._Element]:
     """Return the elements that are for navigation: by their name, or by a role if they show links and titles only."""
     own_words = _words(page.findtext("head/title", ""))
     navigation = list(page.iter("nav"))
-    not_shown = _with_descendants(page, hidden)
     for element in _NAVIGATION(page):
         shown = [text for text in _TEXT_BESIDE_LINKS(element) if _parent_of(text) not in not_shown]
         beside_links = " ".join(shown)
         if _words(beside_links) <= own_words:  # the links to the pages above may end with this page's own name
             navigation.append(element)
     return navigation
-
-
-def _with_descendants(page: etree._Element, elements: set[etree._Element]) -> set[etree._Element]:
-    found: set[etree._Element] = set()
-    if not elements:
-        return found
-    for element in page.iter():
-        if element in elements or element.getparent() in found:
-            found.add(element)
-    return found
 
 
 def _parent_of(text: Any) -> etree._Element:
@@ -116,9 +109,7 @@ def _words(text: str) -> set[str]:
 def _is_permalink(link: etree._Element) -> bool:
     """Return whether a link in a heading or a caption is a mark that leads to it."""
     mark = "".join(link.itertext()).strip()
-    if mark not in _PERMALINK_MARKS:
-        return False
-    return any(parent.tag in _HAS_PERMALINK for parent in link.iterancestors()) or "headerlink" in link.get("class", "")
+    return mark in _PERMALINK_MARKS
 
 
 def _is_hidden(element: etree._Element) -> bool:

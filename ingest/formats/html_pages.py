@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
 import webencodings
 from lxml import etree
@@ -73,3 +74,11 @@ def parse_html(html: str) -> etree._Element:
     after_the_end = list(page.itersiblings())
     page.extend(after_the_end)
     return page
+
+
+def find_inside(elements: Iterable[etree._Element], *tags: str) -> set[etree._Element]:
+    """Return all elements with some tags that are in others, or among these; without tags, all elements."""
+    inside: set[etree._Element] = set()
+    for element in elements:
+        inside.update(element.iter(*tags))
+    return inside

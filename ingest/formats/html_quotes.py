@@ -12,22 +12,22 @@ _NAMES = re.compile(
     re.IGNORECASE,
 )
 _NAMED_BY = ("class", "id", "itemtype")
-_QUOTE_WITHOUT_BLOCKQUOTE = "yahoo_quoted"
+_QUOTES_WITHOUT_BLOCKQUOTE = etree.XPath("//div[contains(@class, 'yahoo_quoted')]")
 # Others are known by the line above: it ends with a colon, after an address, a time or a year.
 _ATTRIBUTION = re.compile(r"(?:\S@\S|\d:\d\d|\b\d{4}\b).{0,80}[:：]\s*\Z", re.DOTALL)
 _MAX_ATTRIBUTION = 300  # characters that are looked at
 
 QUOTE_START = "\x04"  # stands alone on its line; no text of a page has it
 QUOTE_END = "\x05"
+_DEPTHS = {QUOTE_START: 1, QUOTE_END: -1}  # how much deeper the lines after a mark are
 
 
 def find_quotes(page: etree._Element) -> set[etree._Element]:
     """Return the elements of a mail's page that hold an older mail."""
     quotes = set(filter(_is_quote, page.iter("blockquote")))
-    for element in page.iter("div"):
-        if _QUOTE_WITHOUT_BLOCKQUOTE in element.get("class", ""):
-            quotes.difference_update(element.iter())  # those in it are older, or the same one
-            quotes.add(element)
+    for element in _QUOTES_WITHOUT_BLOCKQUOTE(page):
+        quotes.difference_update(element.iter())  # those in it are older, or the same one
+        quotes.add(element)
     return quotes
 
 
@@ -48,9 +48,7 @@ def _is_quote(block: etree._Element) -> bool:
 
 def _has_name(element: etree._Element) -> bool:
     """Return whether an element has the name that a mail program gives to quotations."""
-    names: list[str] = []
-    for attribute in _NAMED_BY:
-        names.append(element.get(attribute, ""))
+    names = filter(None, map(element.get, _NAMED_BY))
     return _NAMES.search(" ".join(names)) is not None
 
 
@@ -75,11 +73,8 @@ def quote_lines(text: str) -> str:
     lines: list[str] = []
     depth = 0
     for line in text.split("\n"):
-        if line == QUOTE_START:
-            depth += 1
-            continue
-        if line == QUOTE_END:
-            depth -= 1
+        if line in _DEPTHS:
+            depth += _DEPTHS[line]
             continue
         marks = "> " * depth
         lines.append(f"{marks}{line}" if line else "")

@@ -7,7 +7,8 @@ from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from itertools import islice
+from itertools import groupby, islice
+from operator import attrgetter
 
 from lxml import etree
 
@@ -19,8 +20,11 @@ _TEXTS_NOT_BOLD = etree.XPath(
     "descendant::text()[normalize-space(translate(., '\u00a0', ' '))]"
     "[not(ancestor::b or ancestor::strong or ancestor::*[contains(@style, 'bold')])]"
 )
-_TEXTS = etree.XPath("descendant::text()[normalize-space(translate(., '\u00a0', ' '))]")
+_HAS_TEXT = etree.XPath("boolean(descendant::text()[normalize-space(translate(., '\u00a0', ' '))])")
+_HAS_FIELD = etree.XPath("boolean(descendant::input)")
+_PICTURES = etree.XPath("descendant::img/@alt", smart_strings=False)
 _SIGN = re.compile(r"\W?\w*\W?")  # the alternative text of a picture such as `[Note]`
+_tag_of = attrgetter("tag")
 _WITH_CLASS = etree.XPath("//*[@class][ancestor::table]")
 _BOLD_CLASS = re.compile(r"\.([\w-]+)\s*\{[^{}]*\bfont-weight\s*:\s*(?:bold|[6-9]00)")
 _MAX_SPAN_DIGITS = 4  # of the number of rows or columns that a cell spans: a larger one would fill the memory
@@ -61,19 +65,19 @@ def _split_parts(rows: Sequence[Sequence[etree._Element]], grid: _Grid) -> list[
         return _has_header([rows[number] for number in with_cells[place : place + 2]])
 
     parts: list[_Part] = []
-    is_after_blank = True
-    for number, texts in enumerate(map(_fill_row, grid.rows)):
-        is_blank = not any(texts)
-        if is_after_blank and not is_blank:
-            has_header = begins_with_header(bisect_left(with_cells, number))
-            if parts and _is_above_columns(parts[-1].rows, texts):
-                parts[-1].has_header = True
-            goes_on = bool(parts) and parts[-1].has_header and not has_header
-            if not goes_on:
-                parts.append(_Part([], has_header))
-        if not is_blank:
-            parts[-1].rows.append(texts)
-        is_after_blank = is_blank
+    end = 0
+    for has_text, block in groupby(map(_fill_row, grid.rows), key=any):
+        texts = list(block)
+        start, end = end, end + len(texts)
+        if not has_text:
+            continue
+        has_header = begins_with_header(bisect_left(with_cells, start))
+        if parts and _is_above_columns(parts[-1].rows, texts[0]):
+            parts[-1].has_header = True
+        goes_on = bool(parts) and parts[-1].has_header and not has_header
+        if not goes_on:
+            parts.append(_Part([], has_header))
+        parts[-1].rows += texts
     return parts
 
 
@@ -111,23 +115,23 @@ def sets_texts_apart(table: etree._Element) -> bool:
 
     Such a table only lays out texts: a note beside its sign, or a quotation between margins.
     """
-    has_columns = False
-    for row in _cells_by_row(table):
-        filled = sum(map(_holds_something, row))
-        if filled > 1:
-            return False
-        if len(row) > 1:
-            has_columns = True
-    return has_columns
+    rows = _cells_by_row(table)
+    has_columns = any(map(_has_columns, rows))
+    return has_columns and not any(map(_holds_several, rows))
+
+
+def _has_columns(row: Sequence[etree._Element]) -> bool:
+    return len(row) > 1
+
+
+def _holds_several(row: Sequence[etree._Element]) -> bool:
+    """Return whether several cells of a row hold something."""
+    return sum(map(_holds_something, row)) > 1
 
 
 def _holds_something(cell: etree._Element) -> bool:
     """Return whether a cell has text, a field, or a picture that stands for more than a word."""
-    if _TEXTS(cell):
-        return True
-    if cell.find(".//input") is not None:
-        return True
-    return any(not _SIGN.fullmatch(picture.get("alt", "")) for picture in cell.iter("img"))
+    return _HAS_TEXT(cell) or _HAS_FIELD(cell) or not all(map(_SIGN.fullmatch, _PICTURES(cell)))
 
 
 class _Grid:
@@ -169,7 +173,7 @@ class _Grid:
             else:
                 self._add_cell(cell, column, end)
         is_header = self._has_header and not self._is_below_header
-        if is_header or all(cell.tag == "th" for cell in cells):
+        if is_header or _are_header_cells(cells):
             self._named.update(filter(row.get, row))
         if len(cells) > 1:
             self._is_below_header = self._has_header
@@ -207,16 +211,19 @@ def _has_header(rows: Sequence[Sequence[etree._Element]]) -> bool:
 
     The row of a sum may be bold, too. Cells between header cells may be empty ones of another kind.
     """
-    with_cells = list(islice((row for row in rows if len(row) > 1), 2))
-    for row in with_cells[:1]:
-        filled = [cell for cell in row if _TEXTS(cell)]
-        cells = filled if len(filled) > 1 else row
-        if all(cell.tag == "th" for cell in cells):
-            return True
-        if len(filled) < 2:  # such as a letter of an index
-            return False
+    with_cells = list(islice(filter(_has_columns, rows), 2))
+    if not with_cells:
+        return False
+    first = with_cells[0]
+    filled = list(filter(_HAS_TEXT, first))
+    if len(filled) < 2:  # such as a letter of an index
+        return _are_header_cells(first)
     are_bold = list(map(_is_bold, with_cells))
-    return are_bold == [True, False]
+    return _are_header_cells(filled) or are_bold == [True, False]
+
+
+def _are_header_cells(cells: Sequence[etree._Element]) -> bool:
+    return "td" not in map(_tag_of, cells)
 
 
 def _is_bold(row: Sequence[etree._Element]) -> bool:

@@ -157,8 +157,7 @@ def picture_text(picture: etree._Element) -> str:
     figure = next(filter(_is_figure, picture.iterancestors()), None)
     if figure is None:
         return text
-    caption = collapse_whitespace("".join(figure.itertext()))
-    if text.strip("[]") in caption:  # its caption, its link or the title of the note says the same
+    if text.strip("[]") in _text_of(figure):  # its caption, its link or the title of the note says the same
         return ""
     return text
 
@@ -212,9 +211,9 @@ def option_text(option: etree._Element, text: str) -> str:
 
 def drawing_text(drawing: etree._Element) -> str:
     """Return the words of a drawing, such as the labels of a chart."""
-    labels: list[str] = []
-    for label in drawing.iter("text", "foreignobject"):
-        text = collapse_whitespace("".join(label.itertext()))
-        if text:
-            labels.append(text)
-    return "; ".join(labels)
+    labels = map(_text_of, drawing.iter("text", "foreignobject"))
+    return "; ".join(filter(None, labels))
+
+
+def _text_of(element: etree._Element) -> str:
+    return collapse_whitespace("".join(element.itertext()))

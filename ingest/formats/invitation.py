@@ -28,16 +28,13 @@ _COMMON_NAME = re.compile(r";CN=(\"[^\"]*\"|[^;:]*)")
 def invitation_text(text: str) -> str:
     """Return the events of a calendar as lines with the names of their fields."""
     unfolded = _FOLDED.sub("", text.replace("\r\n", "\n"))
-    events: list[str] = []
-    for event in _EVENT.findall(unfolded):
-        without_alarms = _ALARM.sub("", event)
-        events.append(_event_text(without_alarms))
-    return "\n\n".join(events)
+    return "\n\n".join(map(_event_text, _EVENT.findall(unfolded)))
 
 
 def _event_text(event: str) -> str:
+    without_alarms = _ALARM.sub("", event)
     lines: list[str] = []
-    for name, parameters, value in _LINE.findall(event):
+    for name, parameters, value in _LINE.findall(without_alarms):
         shown = _value(parameters, value.strip())
         if name in _NAMES and shown:
             lines.append(f"{_NAMES[name]}: {shown}")

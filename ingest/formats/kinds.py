@@ -152,9 +152,9 @@ def _is_same(kind: str, extension: str) -> bool:
 
 def _kind_of_bytes(path: Path, head: bytes, extension: str) -> str:
     """Return the kind of a file that is not text, or an empty string if its first bytes do not show it."""
-    for mark, description in _NO_DOCUMENTS.items():
-        if head.startswith(mark):
-            raise FormatError(description)
+    mark = next(filter(head.startswith, _NO_DOCUMENTS), None)
+    if mark:
+        raise FormatError(_NO_DOCUMENTS[mark])
     if head.startswith(_OLE):
         return _kind_of_ole(path, extension)
     if head.startswith(_ZIP):
@@ -185,13 +185,13 @@ def _kind_of_zip(path: Path, extension: str) -> str:
             declared = _declared_type(archive) if _TYPE_FILE in names else b""
     except (BadZipFile, NotImplementedError, RuntimeError):
         return ""  # damaged: its reader says how
-    for mime_type, kind in _ZIP_TYPES.items():
-        if declared.startswith(mime_type):
-            return kind
+    mime_type = next(filter(declared.startswith, _ZIP_TYPES), None)
+    if mime_type:
+        return _ZIP_TYPES[mime_type]
     folders = {name.partition("/")[0] for name in names}
-    for folder, kind in _ZIP_FOLDERS.items():
-        if folder in folders:
-            return kind
+    folder = next(filter(folders.__contains__, _ZIP_FOLDERS), None)
+    if folder:
+        return _ZIP_FOLDERS[folder]
     if extension in _NEVER_TEXT:
         return ""  # its reader knows other forms
     raise FormatError("a zip archive: unpack it")

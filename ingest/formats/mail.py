@@ -13,6 +13,7 @@ from email.header import Header, decode_header, make_header
 from email.message import Message
 from email.utils import getaddresses, parsedate_to_datetime
 from io import BytesIO
+from operator import itemgetter
 from pathlib import Path, PurePath
 from quopri import decodestring
 
@@ -106,10 +107,7 @@ def _metadata(mail: Message) -> dict[str, JSON]:
     fields: dict[str, JSON] = {}
     for name in _ADDRESSES:
         headers = map(str, mail.get_all(name, []))
-        addresses: list[JSON] = []
-        for _, address in getaddresses(headers):
-            if address:
-                addresses.append(address)
+        addresses: list[JSON] = [*filter(None, map(itemgetter(1), getaddresses(headers)))]
         if addresses:
             fields[name.lower()] = addresses
     with suppress(TypeError, ValueError):  # no date, or none that can be understood

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import replace
-from itertools import zip_longest
+from itertools import product, zip_longest
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -55,12 +55,18 @@ _ELEMENTS = {
     "superscript": "sup",
     "subscript": "sub",
 }
-_IN = {("varlistentry", "listitem"): "dd", ("terms", "item"): "dd", ("glossentry", "glossterm"): "dt"}
+_AROUND_LISTINGS = ("listing", "page", "section", "item", "figure", "example", "note", "when")  # in Mallard
+_IN = {
+    ("varlistentry", "listitem"): "dd",
+    ("terms", "item"): "dd",
+    ("glossentry", "glossterm"): "dt",
+    **dict.fromkeys(product(_AROUND_LISTINGS, ["code"]), "pre"),
+}
+_TITLES_IN = {"terms": "dt", "table": "caption", "informaltable": "caption"}
 _SEPARATORS = {"keycombo": "+", "keyseq": "+", "menuchoice": " > ", "guiseq": " > ", "refnamediv": ", "}  # of parts
 _BEFORE = {"shortcut": " ", "refpurpose": " – "}  # in place of the separator
 _AROUND = {"quote": ("“", "”"), "footnote": (" (", ")"), "shortcut": ("(", ")")}
 _LINKS = {"link": ("href", "xref", "linkend"), "ulink": ("url",), "xref": ("linkend",)}
-_AROUND_LISTINGS = frozenset("listing page section item figure example note when".split())  # in Mallard
 _SPANS = ("rowspan", "colspan")
 _PARAGRAPHS = ("para", "simpara")
 _MAX_LEVEL = 6
@@ -128,8 +134,6 @@ def _find_tag(element: etree._Element, names: _Names) -> str:
         return _find_title_tag(element, parent, names)
     if (parent, name) == ("terms", "item"):
         _move_title_before(element, names)
-    if name == "code" and parent in _AROUND_LISTINGS:
-        return "pre"
     is_head = name == "entry" and names.get(element.getparent().getparent()) == "thead"
     tag = _IN.get((parent, name)) or _ELEMENTS.get(name, "span")
     return "th" if is_head else tag
@@ -137,17 +141,16 @@ def _find_tag(element: etree._Element, names: _Names) -> str:
 
 def _find_title_tag(title: etree._Element, parent: str, names: _Names) -> str:
     if parent in _SECTIONS:
-        around = [each for each in title.iterancestors() if names.get(each) in _SECTIONS]
-        return f"h{min(len(around), _MAX_LEVEL)}"
-    if parent == "terms":
-        return "dt"
-    return "caption" if parent in ("table", "informaltable") else "p"
+        around = map(names.get, title.iterancestors())
+        level = sum(map(_SECTIONS.__contains__, around))
+        return f"h{min(level, _MAX_LEVEL)}"
+    return _TITLES_IN.get(parent, "p")
 
 
 def _move_title_before(element: etree._Element, names: _Names) -> None:
     """Put a term before its text, and a title before what is said about the making, which may hold a short one, too."""
     is_term = names[element] == "item"
-    has_title = any(names.get(part) == "title" for part in element.itersiblings())
+    has_title = "title" in map(names.get, element.itersiblings())
     titles = [part for part in element if names.get(part) == "title"]
     if titles and (is_term or not has_title):
         element.addprevious(titles[0])
@@ -155,11 +158,9 @@ def _move_title_before(element: etree._Element, names: _Names) -> None:
 
 def _link_text(link: etree._Element, keys: Iterable[str], titles: Mapping[str, str]) -> str:
     """Return the title of what a link without words leads to, if it is in this file, or else its name."""
-    for key in keys:
-        target = attribute(link, key)
-        if target:
-            return titles.get(target, target)
-    return ""
+    targets = filter(None, [attribute(link, key) for key in keys])
+    target = next(targets, "")
+    return titles.get(target, target)
 
 
 def _join(element: etree._Element, names: _Names) -> None:

@@ -48,11 +48,11 @@ def _in_one_line(element: etree._Element) -> str:
 
 
 def _lines_of(element: etree._Element) -> list[str]:
-    lines: list[str] = []
-    for child in element:
-        if child.tag not in _NOT_SHOWN:
-            lines.append(_in_one_line(child))
-    return lines
+    return list(map(_in_one_line, filter(_is_shown, element)))
+
+
+def _is_shown(element: etree._Element) -> bool:
+    return element.tag not in _NOT_SHOWN
 
 
 def _join_parts(element: etree._Element, parts: list[str]) -> str:

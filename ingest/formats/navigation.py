@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import accumulate, groupby
 
 from lxml import etree
 
@@ -42,8 +44,8 @@ _EDGES = re.compile(r"^[\W_]+|[\W_]+$")
 
 _STEP_RELATIONS = frozenset(("prev", "previous", "next"))
 _PLACE_RELATIONS = frozenset("up home start top contents toc index first last begin end".split())
-_LINKS_OF_HEAD = etree.XPath("//link[@rel and @href]")
 _LINKS = etree.XPath("//a[@href]")
+_ALL_LINKS = etree.XPath("//a[@href] | //link[@rel and @href]")
 _TO_LANGUAGES = etree.XPath("//a[@href and @hreflang and @rel = 'alternate']")
 _TO_LANGUAGES_IN = etree.XPath(".//a[@href and @hreflang and @rel = 'alternate']")
 _TEXT = etree.XPath(".//text() | .//img/@alt")
@@ -106,21 +108,10 @@ def _is_language_bar(element: etree._Element) -> bool:
 
 
 def _find_neighbours(page: etree._Element) -> _Neighbours:
-    steps: set[str] = set()
-    places: set[str] = set()
-    for link in _LINKS_OF_HEAD(page):
-        relations = _relations(link)
-        if relations & _STEP_RELATIONS:
-            steps.add(link.get("href"))
-        elif relations & _PLACE_RELATIONS:
-            places.add(link.get("href"))
-    for link in _LINKS(page):
-        match _leads_by_words(link):
-            case "step":
-                steps.add(link.get("href"))
-            case "place":
-                places.add(link.get("href"))
-    return _Neighbours(frozenset(steps), frozenset(places))
+    addresses: dict[str, set[str]] = defaultdict(set)
+    for link in _ALL_LINKS(page):
+        addresses[_leads_by_words(link)].add(link.get("href"))
+    return _Neighbours(frozenset(addresses["step"]), frozenset(addresses["place"]))
 
 
 def _relations(link: etree._Element) -> frozenset[str]:
@@ -167,6 +158,7 @@ def _leads_to(link: etree._Element, neighbours: _Neighbours) -> str:
 
 
 def _leads_by_words(link: etree._Element) -> str:
+    """Return whether a link is a step, or leads to a place above, by its relation or its words; else nothing."""
     text = _shown_text(link)
     words = _EDGES.sub("", text)
     relations = _relations(link)
@@ -198,12 +190,8 @@ def _has_name(element: etree._Element) -> bool:
 
 
 def _is_long(element: etree._Element) -> bool:
-    length = 0
-    for text in element.itertext():
-        length += len(text.strip())
-        if length > _MAX_TEXT:
-            return True
-    return False
+    texts = map(str.strip, element.itertext())
+    return any(length > _MAX_TEXT for length in accumulate(map(len, texts)))
 
 
 def _wrap_lines(page: etree._Element, neighbours: _Neighbours) -> Iterator[etree._Element]:
@@ -231,13 +219,10 @@ def _wrap_lines(page: etree._Element, neighbours: _Neighbours) -> Iterator[etree
 
 def _lines_of(body: etree._Element) -> Iterator[list[etree._Element]]:
     """Yield the elements of each line that stands in no block."""
-    line: list[etree._Element] = []
-    for element in body:
-        if element.tag not in _LINE_ENDS:
-            line.append(element)
-            continue
-        if line:
-            yield line
-        line = []
-    if line:
-        yield line
+    for ends_line, elements in groupby(body, key=_ends_line):
+        if not ends_line:
+            yield list(elements)
+
+
+def _ends_line(element: etree._Element) -> bool:
+    return element.tag in _LINE_ENDS

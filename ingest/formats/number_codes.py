@@ -85,7 +85,7 @@ class Section:
     @cached_property
     def has_digits(self) -> bool:
         """Whether it shows digits. Places that only align numbers do not count: a dash for zero has them, too."""
-        return any(part.kind == "digit" and part.text != "?" for part in self.parts)
+        return digit_places(self.parts).strip("?") != ""
 
     def split_at_point(self) -> tuple[list[Part], list[Part]]:
         """Return the parts before the decimal point and after it."""
@@ -97,7 +97,16 @@ class Section:
 
 def literals(parts: Iterable[Part]) -> str:
     """Return what parts show beside the number."""
-    return "".join(part.text for part in parts if part.kind == "literal")
+    return _texts_of_kind(parts, "literal")
+
+
+def digit_places(parts: Iterable[Part]) -> str:
+    """Return the places of digits: `0` for one that is always shown, `#` or `?` for others."""
+    return _texts_of_kind(parts, "digit")
+
+
+def _texts_of_kind(parts: Iterable[Part], kind: str) -> str:
+    return "".join(part.text for part in parts if part.kind == kind)
 
 
 @lru_cache(_CACHED_CODES)

@@ -6,8 +6,9 @@ import re
 from collections.abc import Sequence
 from decimal import ROUND_HALF_UP, Context, Decimal
 from fractions import Fraction
+from operator import attrgetter, methodcaller
 
-from arag.ingest.formats.number_codes import COMMA, PERCENT, SLASH, Part, Section, literals, read_code
+from arag.ingest.formats.number_codes import COMMA, PERCENT, SLASH, Part, Section, digit_places, literals, read_code
 
 _MAX_DECIMALS = 30
 _CONTEXT = Context(prec=100)  # digits: enough for the longest number
@@ -53,21 +54,15 @@ def plain_number(value: float) -> str:
 
 def _choose(sections: Sequence[Section], value: float) -> tuple[Section, float]:
     """Return the section for a number, and the number without the sign that the section shows in its own way."""
-    has_conditions = any(section.condition for section in sections)
+    has_conditions = any(map(attrgetter("condition"), sections))
     if has_conditions:
-        return _find_fitting(sections, value), value
+        fitting = filter(methodcaller("fits", value), sections)
+        return next(fitting, _GENERAL), value
     if value < 0 and len(sections) > 1:
         return sections[1], -value
     if value == 0 and len(sections) > 2:
         return sections[2], value
     return sections[0], value
-
-
-def _find_fitting(sections: Sequence[Section], value: float) -> Section:
-    for section in sections:
-        if section.fits(value):
-            return section
-    return _GENERAL
 
 
 def _around_general(section: Section, value: float) -> str:
@@ -89,7 +84,7 @@ def _in_words(section: Section, value: float) -> str:
 
 def _scientific(value: float, section: Section) -> str:
     _, after = section.split_at_point()
-    decimals = min(len(_places(after)), _MAX_DECIMALS)
+    decimals = min(len(digit_places(after)), _MAX_DECIMALS)
     shown = f"{value:.{decimals}E}"
     mantissa, _, exponent = shown.partition("E")
     sign = exponent[0]
@@ -101,7 +96,7 @@ def _scientific(value: float, section: Section) -> str:
 def _fraction(value: float, section: Section) -> str:
     """Return a number with a fraction, such as 2 1/2; its denominator has as many digits as the code has places."""
     below = section.parts[section.parts.index(SLASH) + 1 :]
-    digits = len(_places(below)) or _MAX_DENOMINATOR_DIGITS
+    digits = len(digit_places(below)) or _MAX_DENOMINATOR_DIGITS
     largest = 10 ** min(digits, _MAX_DENOMINATOR_DIGITS) - 1
     nearest = Fraction(abs(value)).limit_denominator(largest)
     whole, part = divmod(nearest, 1)
@@ -121,7 +116,7 @@ def _in_digits(value: float, section: Section) -> str:
     percents = section.parts.count(PERCENT)
     plain = plain_number(value)
     scaled = Decimal(plain) * 100**percents / 1000**thousands
-    decimals = min(len(_places(after)), _MAX_DECIMALS)
+    decimals = min(len(digit_places(after)), _MAX_DECIMALS)
     rounded = _round(scaled, decimals)
     digits = f"{rounded.copy_abs():f}"
     whole, _, fraction = digits.partition(".")
@@ -152,18 +147,9 @@ def _ends_of_digits(parts: Sequence[Part]) -> tuple[int, int]:
     return kinds.index("digit"), len(kinds) - 1 - after_last
 
 
-def _places(parts: Sequence[Part]) -> str:
-    """Return the places of digits: `0` for one that is always shown, `#` or `?` for others."""
-    places = ""
-    for part in parts:
-        if part.kind == "digit":
-            places += part.text
-    return places
-
-
 def _fill_whole(parts: Sequence[Part], digits: str, *, is_grouped: bool) -> str:
     """Return the part before the decimal point: the last digits in the last places, all others in the first one."""
-    places = _places(parts)
+    places = digit_places(parts)
     always_shown = places.lstrip("#?")
     digits = digits.lstrip("0").zfill(len(always_shown))
     in_places = _spread(digits, len(places))
@@ -188,7 +174,7 @@ def _spread(digits: str, places: int) -> list[str]:
 
 def _fill_decimals(parts: Sequence[Part], digits: str) -> str:
     """Return the decimal point and the part after it, without zeros that the format leaves out."""
-    always_shown = len(_places(parts).rstrip("#?"))
+    always_shown = len(digit_places(parts).rstrip("#?"))
     digits = digits[:always_shown] + digits[always_shown:].rstrip("0")
     beside = "".join(map(_beside_digits, parts))
     return f".{digits}{beside}" if digits else beside

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import chain, pairwise
+from operator import attrgetter
 from statistics import median
 
 from arag.ingest.outline import escape_structure
@@ -64,9 +65,7 @@ def arrange(boxes: Iterable[Box]) -> str:
     rows = _find_rows(boxes)
     if not rows:
         return ""
-    heights: list[float] = []
-    for row in rows:
-        heights += [box.height for box in row]
+    heights = map(attrgetter("height"), chain.from_iterable(rows))
     gap = _COLUMN_GAP * median(heights)
     blocks: list[str] = []
     for band in _find_bands(rows, gap):
@@ -166,12 +165,8 @@ def _is_table(columns: Sequence[list[Box]]) -> bool:
 
 def _read_column(band: _Band, column: _Span) -> list[Box]:
     """Return a column's lines; boxes of a row that no gap divides are one line."""
-    lines: list[Box] = []
-    for row in band.rows:
-        boxes = column.select(row)
-        if boxes:
-            lines.append(_join_boxes(boxes))
-    return lines
+    boxes_by_row = map(column.select, band.rows)
+    return list(map(_join_boxes, filter(None, boxes_by_row)))
 
 
 def _join_boxes(boxes: Sequence[Box]) -> Box:
@@ -210,14 +205,14 @@ def _read_cells(row: Sequence[Box], columns: Sequence[_Span]) -> list[str]:
     cells: list[str] = []
     for column in columns:
         boxes = column.select(row)
-        cells.append(" ".join(box.text for box in boxes))
+        cells.append(" ".join(map(attrgetter("text"), boxes)))
     return cells
 
 
 def _write_column(lines: Sequence[Box]) -> str:
     """Return lines below each other as paragraphs; a line that does not fill the column ends with a line end."""
-    left = min(line.left for line in lines)
-    right = max(line.right for line in lines)
+    left = min(map(attrgetter("left"), lines))
+    right = max(map(attrgetter("right"), lines))
     full_line = left + _FULL_LINE * (right - left)
     text = lines[0].text
     for above, line in pairwise(lines):

@@ -7,6 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from email.utils import getaddresses, parsedate_to_datetime
+from itertools import filterfalse
 from typing import Any, TypeAlias
 
 from arag.ingest.formats.content import JSON, Content, join_blocks, name_parts
@@ -97,11 +98,8 @@ def outlook_content(nodes: Sequence[_Node], blocks: Sequence[str], read: Collect
     )
     for node, block in zip(nodes, blocks, strict=True):
         mail.add(node, block)
-    not_read: list[str] = []
-    for name in mail.attached:
-        if name not in read:
-            not_read.append(name)
-    return _to_content(mail, not_read)
+    not_read = filterfalse(read.__contains__, mail.attached)
+    return _to_content(mail, list(not_read))
 
 
 def _shown_text(kind: str, block: str) -> str:
@@ -123,12 +121,8 @@ def _to_content(mail: _Mail, not_read: Sequence[str]) -> Content:
         value = collapse_whitespace(_without_exchange(mail.fields.get(name, "")))
         if value:
             shown.append(f"{name.capitalize()}: {value}")
-    named: list[str] = []
-    left_out: list[str] = []
-    for name in not_read:
-        named.append(f"Attachment: {name}")
-        if not _INLINE_PICTURE.fullmatch(name):
-            left_out.append(name)
+    named = map("Attachment: {}".format, not_read)
+    left_out = list(filterfalse(_INLINE_PICTURE.fullmatch, not_read))
     return Content(
         title=subject,
         text=join_blocks([heading, "\n".join(shown), *mail.texts, *named]),

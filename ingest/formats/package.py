@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import posixpath
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from io import BytesIO
@@ -146,7 +147,12 @@ class Package:
 
     def main_part(self) -> str:
         """Return the name of the document, workbook or presentation itself; an empty string if there is none."""
-        for relation in self.relations().values():
-            if relation.kind == "officeDocument":
-                return relation.part
-        return ""
+        return find_part(self.relations(), "officeDocument")
+
+
+def find_part(relations: Mapping[str, Relation], kind: str, default: str = "") -> str:
+    """Return the name of the part of a kind that a part refers to."""
+    for relation in relations.values():
+        if relation.kind == kind:
+            return relation.part
+    return default

@@ -20,3 +20,8 @@ def describe(text: str) -> str:
     """Return what an office program reads out for a picture; nothing if that says no more than that there is one."""
     description = collapse_whitespace(_MADE_BY_PROGRAM.sub("", text))
     return "" if SAYS_NOTHING.fullmatch(description) else f"{PICTURE}{description}"
+
+
+def is_text(block: str) -> bool:
+    """Return whether a block of a document says something, and not only what is read out for a picture."""
+    return block != "" and not block.startswith(PICTURE)

@@ -23,7 +23,7 @@ from arag.ingest.formats.drawings import (
     text_on_one_line,
 )
 from arag.ingest.formats.package import local_name, parse_xml
-from arag.ingest.formats.pictures import PICTURE, describe
+from arag.ingest.formats.pictures import describe, is_text
 from arag.ingest.formats.reading_order import Place, in_reading_order
 from arag.ingest.formats.tables import table_lines
 from arag.ingest.outline import escape_structure
@@ -89,7 +89,7 @@ def read_slides(path: Path) -> Content:
         blocks = list(_slide_blocks(slide, shared))
         body = join_blocks(blocks)
         has_picture = slide.element.find(".//{*}pic") is not None
-        has_text = heading or any(block and not block.startswith(PICTURE) for block in blocks)
+        has_text = heading or any(map(is_text, blocks))
         if has_picture and not has_text:
             only_pictures += 1
         heading = heading or f"Slide {number}"

@@ -7,7 +7,8 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import chain, groupby, islice
+from itertools import chain, filterfalse, groupby, islice
+from operator import itemgetter
 from pathlib import Path
 
 from arag.ingest.formats.content import MAX_CHARACTERS, Content, FormatError, decode_text
@@ -28,6 +29,7 @@ from arag.text.units import is_unit_note
 
 _DELIMITERS = ",;\t|"
 _SEPARATOR_LINE = re.compile(r"sep=(?P<delimiter>[,;|\t])[ \t]*(?:\n|$)")  # as Excel writes it
+_COMMENT = re.compile("#")
 _SAMPLE_CHARACTERS = 10_000  # of each row in which the delimiter is sought
 _SAMPLE_ROWS = 20  # titles and notes above the table must be fewer than its own rows among these
 
@@ -120,12 +122,8 @@ class _Lines:
 
 def cells_with_text(row: Sequence[str]) -> Row:
     """Return the cells of a row that have text, by their columns."""
-    cells: Row = {}
-    for column, cell in enumerate(row):
-        text = collapse_whitespace(cell)
-        if text:
-            cells[column] = text
-    return cells
+    cells = enumerate(map(collapse_whitespace, row))
+    return dict(filter(itemgetter(1), cells))
 
 
 def _lines(rows: Iterator[Row], is_marked: bool, is_sheet: bool, is_web: bool) -> Iterator[str]:
@@ -253,19 +251,13 @@ def _read_faulty_line(line: str, delimiter: str) -> list[str]:
 
 def _find_delimiter(extension: str, lines: Sequence[str]) -> str:
     """Return the delimiter with which most of the first rows have the same number of cells, and then most cells."""
-    sample = list(islice(_lines_for_sample(lines), _SAMPLE_ROWS))
-    whole = [line for line in sample if not _has_open_quote(line)]
+    rows = islice(filterfalse(_COMMENT.match, lines), _SAMPLE_ROWS)
+    sample = [row[:_SAMPLE_CHARACTERS] for row in rows]
+    whole = list(filterfalse(_has_open_quote, sample))
     has_tab = "\t" in "".join(whole)
     if extension.lower() == ".tsv" and has_tab:
         return "\t"
     return max(_DELIMITERS, key=lambda delimiter: _rows_of_one_size(whole, delimiter))
-
-
-def _lines_for_sample(lines: Iterable[str]) -> Iterator[str]:
-    for line in lines:
-        is_comment = line.startswith("#")
-        if not is_comment:
-            yield line[:_SAMPLE_CHARACTERS]
 
 
 def _has_open_quote(line: str) -> bool:
@@ -276,5 +268,5 @@ def _rows_of_one_size(sample: Sequence[str], delimiter: str) -> tuple[int, int]:
     """Return how many rows have the most frequent number of cells, and that number; rows of one cell do not count."""
     sizes = Counter(map(len, csv.reader(sample, delimiter=delimiter)))
     del sizes[0], sizes[1]
-    rows_and_cells = [(rows, cells) for cells, rows in sizes.items()]
+    rows_and_cells = zip(sizes.values(), sizes, strict=True)
     return max(rows_and_cells, default=(0, 0))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import attrgetter
 
 from arag.ingest.formats.headings import Line
 from arag.ingest.formats.pdf.edges import find_edges
@@ -20,24 +21,17 @@ def without_running_heads(pages: Sequence[str]) -> list[str]:
 
     Without page numbers, the form feeds may divide records, whose common lines must stay.
     """
-    placed: list[list[Line]] = []
-    for page in pages:
-        texts = page.split("\n")
-        placed.append(_place_lines(texts))
-    numbered: set[int] = set()
-    for edge in find_edges(placed):
-        if edge.has_number:
-            numbered.add(edge.page)
+    placed = list(map(_place_lines, pages))
+    edges = filter(attrgetter("has_number"), find_edges(placed))
+    numbered = set(map(attrgetter("page"), edges))
     if 2 * len(numbered) < len(pages):
         return list(pages)
-    kept: list[str] = []
-    for lines in without_running_lines(placed):
-        kept.append("\n".join(line.text for line in lines))
-    return kept
+    return ["\n".join(map(attrgetter("text"), lines)) for lines in without_running_lines(placed)]
 
 
-def _place_lines(texts: Sequence[str]) -> list[Line]:
+def _place_lines(page: str) -> list[Line]:
     """Return lines with their places: in the upper half from the top, and in the lower one from the bottom."""
+    texts = page.split("\n")
     blank = [number for number, text in enumerate(texts) if not text.strip()]
     first_blank = min(blank, default=0)
     last_blank = max(blank, default=len(texts))

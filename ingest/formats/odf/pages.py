@@ -12,7 +12,7 @@ from arag.ingest.formats.content import join_blocks
 from arag.ingest.formats.odf.blocks import BlockReader, join_with_lists
 from arag.ingest.formats.odf.lines import SHAPES
 from arag.ingest.formats.package import attribute, local_name
-from arag.ingest.formats.pictures import PICTURE
+from arag.ingest.formats.pictures import is_text
 from arag.ingest.formats.reading_order import Place, in_reading_order
 from arag.text.normalise import collapse_whitespace
 
@@ -64,8 +64,7 @@ def _read_page(page: etree._Element, reader: BlockReader) -> _Page:
     blocks = [_read_shape(shape, reader) for shape in _sort(others)]
     for comment in page.iterfind("{*}annotation"):
         blocks += reader.read_beside(comment)
-    texts = [block for block in blocks if not block.startswith(PICTURE)]
-    has_text = any([heading, *texts])
+    has_text = heading != "" or any(map(is_text, blocks))
     has_image = page.find(".//{*}image") is not None
     return _Page(
         heading=heading,

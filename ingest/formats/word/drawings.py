@@ -57,11 +57,8 @@ def find_drawings(element: etree._Element) -> Iterator[Drawing]:
 
 def _first_alternative(block: etree._Element) -> list[Drawing]:
     """Return the drawings of the first alternative that has any."""
-    for alternative in block:
-        drawings = list(find_drawings(alternative))
-        if drawings:
-            return drawings
-    return []
+    drawings = map(list, map(find_drawings, block))
+    return next(filter(None, drawings), [])
 
 
 def _make_drawing(element: etree._Element, name: str) -> Drawing | None:

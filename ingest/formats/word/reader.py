@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from itertools import chain
+from itertools import chain, filterfalse
+from operator import attrgetter
 from pathlib import Path, PurePosixPath
 
 from lxml import etree
 
 from arag.ingest.formats.content import Content, FormatError, decode_text, name_lost
 from arag.ingest.formats.drawings import drawing_texts
-from arag.ingest.formats.package import Package, Relation, attribute, find_child, local_name, value_of
-from arag.ingest.formats.pictures import PICTURE
+from arag.ingest.formats.package import Package, Relation, attribute, find_child, find_part, local_name, value_of
+from arag.ingest.formats.pictures import is_text
 from arag.ingest.formats.tables import table_lines
 from arag.ingest.formats.word.drawings import Drawing
 from arag.ingest.formats.word.numbers import BULLET, Numbering
@@ -71,8 +72,8 @@ def word_content(data: bytes, depth: int = 0) -> Content:
     if root is None:
         raise FormatError("damaged: it has no document.xml")
     relations = package.relations(main)
-    styles = Styles(package.xml(_find_part(relations, "styles", "word/styles.xml")))
-    numbers = package.xml(_find_part(relations, "numbering", "word/numbering.xml"))
+    styles = Styles(package.xml(find_part(relations, "styles", "word/styles.xml")))
+    numbers = package.xml(find_part(relations, "numbering", "word/numbering.xml"))
     document = _Document(
         package=package,
         styles=styles,
@@ -83,7 +84,7 @@ def word_content(data: bytes, depth: int = 0) -> Content:
     blocks = list(reader.read(root.iterfind("{*}body")))
     blocks += _read_headers(document, relations.values())
     text = _join(blocks)
-    if any(block.plain and not block.plain.startswith(PICTURE) for block in blocks):
+    if any(map(is_text, map(attrgetter("plain"), blocks))):
         del document.lost["picture"]  # it may be an ornament
     return Content(
         title=document.title,
@@ -97,18 +98,7 @@ def _find_main_part(package: Package) -> str:
     named = package.main_part()
     if package.read(named) is not None:
         return named
-    for name in package.names.values():
-        if _ANY_MAIN_PART.fullmatch(name):
-            return name
-    return ""
-
-
-def _find_part(relations: Mapping[str, Relation], kind: str, default: str = "") -> str:
-    """Return the name of the part of a kind that a part refers to."""
-    for relation in relations.values():
-        if relation.kind == kind:
-            return relation.part
-    return default
+    return next(filter(_ANY_MAIN_PART.fullmatch, package.names.values()), "")
 
 
 def _join(blocks: Iterable[_Block]) -> str:
@@ -141,11 +131,9 @@ def _header_text(document: _Document, part: str) -> str:
     root = document.package.xml(part)
     if root is None:
         return ""
-    texts: list[str] = []
-    for block in _PartReader(document, part, has_pages=True).read([root]):
-        if not _PAGE_WORDS.fullmatch(block.plain):
-            texts.append(block.plain)
-    return " ".join(texts)
+    blocks = _PartReader(document, part, has_pages=True).read([root])
+    texts = map(attrgetter("plain"), blocks)
+    return " ".join(filterfalse(_PAGE_WORDS.fullmatch, texts))
 
 
 class _PartReader:
@@ -276,7 +264,7 @@ class _PartReader:
         note = self._notes_of(reference.kind).get(reference.id)
         if note is None:
             return
-        reader = _PartReader(self._document, _find_part(self._relations, reference.kind))
+        reader = _PartReader(self._document, find_part(self._relations, reference.kind))
         blocks = reader.read([note])
         text = " ".join(block.plain for block in blocks if block.plain)
         if reference.kind == "comments":
@@ -287,7 +275,7 @@ class _PartReader:
     def _notes_of(self, kind: str) -> dict[str, etree._Element]:
         """Return the notes or comments of a kind by their ids."""
         if kind not in self._notes:
-            root = self._document.package.xml(_find_part(self._relations, kind))
+            root = self._document.package.xml(find_part(self._relations, kind))
             self._notes[kind] = {} if root is None else _notes_by_id(root)
         return self._notes[kind]
 

@@ -73,7 +73,7 @@ def test_each_line_of_code_is_read_in_its_place(readers, tmp_path_factory, name,
 
 def test_no_word_is_joined_in_code(read):
     code = "```\nwatermill or water-\nmill\n每一个村庄都有一座桥和\n一座水车还有一条小河流\n```"
-    assert read("a.md", f"# A\n\n{code}\n\nThe water-\nmill.\n").text == f"# A\n\n{code}\n\nThe watermill.\n\n"
+    assert read("a.md", f"# A\n\n{code}\n\nThe water-\nmill.\n").text == f"# A\n\n{code}\n\nThe watermill.\n"
 
 
 @pytest.mark.parametrize(

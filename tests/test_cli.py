@@ -359,6 +359,8 @@ def test_keywords_may_begin_with_a_hyphen(arag, tmp_path):
     code, _, err = arag("search", "keyword", "mills", "--top_k", 3, "--index", tmp_path / "index")
     assert (code, "--top-k is" in " ".join(err.split())) == (2, True)
     assert arag("search", "keyword", " --top_k", "--index", tmp_path / "index")[1].startswith("--top_k: none")
+    code, _, err = arag("search", "keyword", "mill", "--", "--index", tmp_path / "index")
+    assert (code, "--index stands behind --" in " ".join(err.split())) == (2, True)
 
 
 def test_unknown_ids_are_answered_with_ids_of_the_same_file_and_place(arag, tmp_path):

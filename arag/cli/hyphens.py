@@ -17,10 +17,11 @@ def check_text(context: typer.Context, text: str) -> str:
         return text
     options = [name for parameter in context.command.params for name in parameter.opts]
     closest = get_close_matches(text, options, n=1, cutoff=_MIN_SIMILARITY)
+    as_text = f"to search for it, write ' {text}' with a space"
+    if text in options:
+        raise typer.BadParameter(f"{text} stands behind --, where options end: write -- behind all options; {as_text}")
     if closest:
-        raise typer.BadParameter(
-            f"{text} is not an option, but {closest[0]} is; to search for it, write ' {text}' with a space"
-        )
+        raise typer.BadParameter(f"{text} is not an option, but {closest[0]} is; {as_text}")
     return text
 
 

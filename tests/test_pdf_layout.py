@@ -8,6 +8,7 @@ import pytest
 from reportlab.lib.styles import ParagraphStyle
 from reportlab.platypus import Paragraph, SimpleDocTemplate, Table
 
+from arag.ingest.sentences import split_sentences
 from pdf_pages import CHINESE, JAPANESE, Pages, in_any_script
 
 LEFT = [
@@ -115,6 +116,20 @@ def test_small_type_below_a_whole_sentence_stays_in_its_column(read):
     pages.lines(320, 700, RIGHT)
     text = read("a.pdf", pages.finish()).text
     assert text.index("museum") < text.index(RIGHT[0])
+
+
+LABELS = ["oats The option has a price.", "It is paid in May.", "rye the option is free.", "barley is paid in June."]
+
+
+@pytest.mark.parametrize("lefts", [(72, 100, 72, 72), (72, 72, 100, 72), (72, 72, 72, 72)])
+def test_the_end_of_a_paragraph_ends_a_sentence_though_the_next_one_begins_small(read, lefts):
+    pages = Pages()
+    gap = 12 if len(set(lefts)) == 1 else 0
+    for number, (left, line) in enumerate(zip(lefts, LABELS, strict=True)):
+        pages.text(left, 700 - 14 * number - (gap if number > 1 else 0), line)
+    text = read("a.pdf", pages.finish()).text
+    sentences = [text[sentence.start : sentence.end] for sentence in split_sentences(text)]
+    assert "It is paid in May." in sentences
 
 
 def test_columns_of_an_index_that_are_written_row_by_row(read):

@@ -79,6 +79,7 @@ class Line(NamedTuple):
         is_bold_title: Whether it is bold, and set apart from what is above it.
         is_entry: Whether it is an entry of contents, and not a heading.
         first_font: The name of its first word's font.
+        begins_paragraph: Whether it certainly begins a paragraph.
     """
 
     text: str
@@ -92,6 +93,7 @@ class Line(NamedTuple):
     is_bold_title: bool = False
     is_entry: bool = False
     first_font: str = ""
+    begins_paragraph: bool = False
 
 
 @dataclass(frozen=True)
@@ -391,6 +393,7 @@ def _mark_page(
         last_titles[level] = title
         is_heading = level > 0 and not is_in_list
         if is_repeated or not is_heading:
+            lines += [""] * block.begins_paragraph
             lines.append(escape_marks(block.text))
             continue
         marks = "#" * nesting.enter(block, level)

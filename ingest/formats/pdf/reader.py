@@ -22,6 +22,7 @@ from arag.ingest.formats.pdf.glyphs import UNKNOWN
 from arag.ingest.formats.pdf.joined import JoinedLetters, read_joined_letters
 from arag.ingest.formats.pdf.outline import read_outline
 from arag.ingest.formats.pdf.page import page_lines
+from arag.ingest.formats.pdf.paragraphs import mark_paragraphs
 from arag.ingest.formats.pdf.running import without_running_lines
 from arag.ingest.formats.pdf.scans import add_ocr_text, list_scans, name_scans, parse_ocr_texts
 from arag.ingest.formats.pdf.title import find_title
@@ -162,7 +163,8 @@ def _bodies(document: pypdfium2.PdfDocument, pages: Sequence[_Page]) -> list[lis
     titles: list[str] = []
     for lines in outline.pages:
         titles += [line.text for line in lines if line.level]
-    bodies = [join_lines(move_footnotes(lines)) for lines in without_running_lines(outline.pages, titles)]
+    pages_of_text = without_running_lines(outline.pages, titles)
+    bodies = [join_lines(mark_paragraphs(move_footnotes(lines))) for lines in pages_of_text]
     return mark_bold_titles(outline.complete(bodies))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 from arag.text.normalise import CELL_BOUNDARY, HEADING_BOUNDARY, collapse_whitespace, split_cells
 from arag.text.units import is_unit_note
@@ -42,6 +43,7 @@ _MAX_NAME = 100  # characters of a heading; every sentence below it repeats them
 _MAX_HEADER = 2_000  # characters of a table's header; every row repeats it, so a longer one is not kept
 _PAGE_HEADER = re.compile(r"table of contents|\(continued\)|^see ", re.IGNORECASE)
 _YEAR = re.compile(r"\b(?:19|20)\d\d\b")
+_YEAR_IN_VALUE = re.compile(r"\b(?:19|20)\d\d[-./]\d|\d[-./](?:19|20)\d\d\b")  # of a date or an invoice's number
 _AMOUNT = re.compile(r"(?!(?:19|20)\d\d$)\d[\d.,]*")  # and no year
 _MARKDOWN_RULE = re.compile(r"[\s:|]*-[\s:|-]*")
 _NUMBER = r"(?:(?:(?:Item |Note |Part )?\d[\d.]*|[A-Z](?:\.\d+)+)\s+)"
@@ -189,8 +191,9 @@ class Outline:
         A header has several of them, and no amounts; where the next row has other ones, they are data of each row.
         """
         years = _YEAR.findall(row)
-        has_amounts = any(map(_AMOUNT.fullmatch, _split_cells(row)))
-        if has_amounts or len(years) < 2:
+        cells = _split_cells(row)
+        has_amounts = any(map(_AMOUNT.fullmatch, cells))
+        if has_amounts or len(years) < 2 or _are_fields(cells):
             self._follows_years = False
             return False
         next_years = _YEAR.findall(following)
@@ -303,6 +306,18 @@ def is_heading_line(line: str) -> bool:
 def name_of(heading: str) -> str:
     """Return the text of a heading without the marks of Markdown."""
     return _MARKS_AROUND.sub("", collapse_whitespace(heading))
+
+
+def _are_fields(cells: Sequence[str]) -> bool:
+    """Return whether cells are labels with their values, such as `Invoice | 2026-0417 | Date | 2026-04-17`."""
+    labels = cells[::2]
+    values = cells[1::2]
+    if len(labels) != len(values):
+        return False
+    if all(label.endswith(":") for label in labels):
+        return True
+    has_year_as_label = any(map(_YEAR.search, labels))
+    return len(labels) > 1 and not has_year_as_label and all(map(_YEAR_IN_VALUE.search, values))
 
 
 def _is_header(row: str, following: str) -> bool:

@@ -68,7 +68,7 @@ def find_header(top: Sequence[Row], *, is_marked: bool, is_sheet: bool, is_web: 
 def _is_header(top: Sequence[Row], is_sheet: bool) -> bool:
     """Return whether the first row looks like names, and not like the rows below it."""
     first, *below = top
-    if not names_columns(first):
+    if not names_columns(first) or all(map(_has_labels, top)):
         return False
     if _is_form(top, is_sheet):
         return False
@@ -294,6 +294,13 @@ def _is_form(top: Sequence[Row], is_sheet: bool) -> bool:
     kinds = kinds_of(values[1:])
     has_several_kinds = len(kinds) > 1
     return has_several_kinds and TEXT in kinds
+
+
+def _has_labels(row: Row) -> bool:
+    """Return whether a row has several labels with colons, each before its value: `Name: | Ada | Town: | Porto`."""
+    are_labels = [cell.endswith(":") for cell in row.values()]
+    pairs = len(are_labels) // 2
+    return pairs > 1 and are_labels == [True, False] * pairs
 
 
 def _stands_out(top: Sequence[Row]) -> bool:

@@ -28,6 +28,7 @@ _HEADING = re.compile(r"\s{0,3}#{1,6}\s")
 _RULE = re.compile(r"(?=.*\|)\|?\s*:?-+:?\s*(?:\|\s*:?-+:?\s*)*\|?")
 _BORDER = re.compile(r"\+[-=+]+\+")  # between the rows of a table that is drawn
 _BAR = re.compile(r"(?<!\\)\|")
+_BAR_OF_EMPTY_CELL = re.compile(r"\|(?= \|)")  # in a header, which has no two spaces
 _OUTER_BAR = re.compile(r"^\||(?<!\\)\|$")
 _LEADERS = re.compile(r"(?:\. ?){4,}|(?:… ?){2,}")  # from a title to its page
 _EMPHASIS = "*`"
@@ -410,7 +411,7 @@ def _fit_names(header: str, size: int) -> list[str]:
     """Return the names in a table's header, if they fit to a row of this size; the first column may have none."""
     if not header:
         return []
-    names = split_cells(header)
+    names = split_cells(_BAR_OF_EMPTY_CELL.sub("| ", header))
     if len(names) == size - 1:
         names = [LABEL, *names]
     if len(names) != size:

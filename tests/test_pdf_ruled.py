@@ -199,3 +199,23 @@ def test_a_bold_row_above_others_gives_names(read, has_rules, bold_rows, is_name
     found = read("a.pdf", pages.finish()).text.splitlines()
     row = "Command: chmod | Purpose: Change permissions" if is_named else "chmod | Change permissions"
     assert found[:2] == ["Command | Purpose", row]
+
+
+def test_an_edge_of_colour_divides_rows(read):
+    pages = Pages()
+    canvas = pages.canvas
+    lefts, tops = [60, 160, 260, 340], [700, 680, 660, 640]
+    canvas.setFillGray(0.6)
+    for left, right in pairwise(lefts):
+        canvas.rect(left, tops[1], right - left, tops[0] - tops[1], stroke=0, fill=1)
+    canvas.setFillGray(0)
+    for left in lefts:
+        canvas.line(left, tops[0], left, tops[-1])
+    for top in (tops[0], tops[2], tops[3]):  # no rule below the names
+        canvas.line(lefts[0], top, lefts[-1], top)
+    pages.rows(686, [63, 163, 263], [["Item", "Count", "Price"], ["Desk", "2", "100"], ["Chair", "4", "50"]], pitch=20)
+    assert read("a.pdf", pages.finish()).text.splitlines() == [
+        "Item | Count | Price",
+        "Item: Desk | Count: 2 | Price: 100",
+        "Item: Chair | Count: 4 | Price: 50",
+    ]

@@ -960,6 +960,24 @@ def test_a_table_is_not_named_by_the_language_of_its_files(make_index, titles, n
     assert table.name.removesuffix("_the_mole") == name
 
 
+@pytest.mark.parametrize(
+    "head",
+    [
+        "Invoice no.,2026-0417,,Date,2026-04-17\nCustomer,City of Leeds,,Customer no.,10482\n",
+        "Rechnung,R-2026-11,Datum,03.05.2026\nKunde,Stadt Kiel,Frist,02.06.2026\n",
+        "Name:,Ada Berg,Town:,Porto\nStreet:,Mole 3,Country:,Portugal\n",
+        "Period:,01.01.2026 - 31.01.2026\nBalance:,1.200 EUR\nOwner:,Ada\n",
+    ],
+)
+def test_labels_beside_their_values_are_no_names_of_columns(make_index, head):
+    text = f"{head}\nItem,Qty,Price,Amount\nDesk,2,100,200\nChair,4,50,200\n"
+    items, fields = make_index({"a.csv": text}).query_tables().tables
+    assert [column.name for column in items.columns] == ["item", "qty", "price", "amount"]
+    width = head.splitlines()[0].count(",") + 1
+    assert [column.name for column in fields.columns] == [f"c{number}" for number in range(1, width + 1)]
+    assert fields.rows == len(head.splitlines())
+
+
 def test_rows_of_totals_are_pointed_out(make_index):
     index = make_index({"dues.csv": "Region,Ships,Dues\nNorth,1,5\nSouth,2,6\nTotal,3,11\n"})
     (tool,) = make_tools(index, names=[QueryTables])

@@ -1,4 +1,4 @@
-"""The rules of the tables on a page of a PDF: lines and thin filled boxes, and the grids that they make."""
+"""The rules of the tables on a page of a PDF, lines, thin boxes and edges of colour, and the grids that they make."""
 
 from __future__ import annotations
 
@@ -92,6 +92,7 @@ def find_grids(page: pypdfium2.PdfPage, text: PageText) -> list[Grid]:
     """
     across: list[_Rule] = []
     down: list[_Rule] = []
+    filled: list[Box] = []
     for box in _read_boxes(page):
         turned = text.turn_back(box)
         if max(turned.width, turned.height) < _SHORTEST:
@@ -100,19 +101,37 @@ def find_grids(page: pypdfium2.PdfPage, text: PageText) -> list[Grid]:
             across.append(_Rule((turned.bottom + turned.top) / 2, turned.left, turned.right))
         elif turned.width <= _THIN:
             down.append(_Rule((turned.left + turned.right) / 2, turned.bottom, turned.top))
-    across = _join(across)
+        else:
+            filled.append(turned)
     down = _join(down)
+    if len(filled) + len(down) <= _MAX_RULES:
+        across += chain.from_iterable(_edges_of_colour(box, down) for box in filled)
+    across = _join(across)
     if len(across) + len(down) > _MAX_RULES:
         return []
     grids = starmap(_make_grid, _connect(across, down))
     return list(filter(None, grids))
 
 
+def _edges_of_colour(box: Box, down: Iterable[_Rule]) -> list[_Rule]:
+    """Return the lower and the upper edge of a filled box from one rule down to another: such as a row of names."""
+    beside: list[_Rule] = []
+    for rule in down:
+        begins_above = rule.start - _NEAR > box.bottom
+        ends_below = rule.end + _NEAR < box.top
+        if not begins_above and not ends_below:
+            beside.append(rule)
+    for side in (box.left, box.right):
+        if not any(abs(rule.place - side) <= _NEAR for rule in beside):
+            return []
+    return [_Rule(box.bottom, box.left, box.right), _Rule(box.top, box.left, box.right)]
+
+
 # --- what is drawn on a page ---
 
 
 def _read_boxes(page: pypdfium2.PdfPage) -> Iterator[Box]:
-    """Yield the boxes of thin paths, and those of the straight lines of larger ones."""
+    """Yield the boxes of thin paths and of filled ones, and those of the straight lines of others."""
     pointer = page.raw
     count = raw.FPDFPage_CountObjects(pointer)
     if count > _MAX_OBJECTS:
@@ -130,11 +149,11 @@ def _read_boxes(page: pypdfium2.PdfPage) -> Iterator[Box]:
             continue
         segments += raw.FPDFPath_CountSegments(drawn)
         if segments <= _MAX_SEGMENTS:
-            yield from _read_lines(drawn)
+            yield from _read_lines(drawn, box)
 
 
-def _read_lines(path: raw.FPDF_PAGEOBJECT) -> Iterator[Box]:
-    """Yield the boxes of the lines of a path if it has no curves; of a path that is only filled, its thin parts."""
+def _read_lines(path: raw.FPDF_PAGEOBJECT, whole: Box) -> Iterator[Box]:
+    """Yield the boxes of the lines of a path if it has no curves; of a path that is only filled, its parts."""
     fill = ctypes.c_int()
     stroke = ctypes.c_int()
     raw.FPDFPath_GetDrawMode(path, fill, stroke)
@@ -146,6 +165,8 @@ def _read_lines(path: raw.FPDF_PAGEOBJECT) -> Iterator[Box]:
         for part in _read_parts(path):
             xs, ys = zip(*part, strict=True)
             yield Box(min(xs), max(xs), min(ys), max(ys))
+    elif fill.value:
+        yield whole
 
 
 def _read_parts(path: raw.FPDF_PAGEOBJECT) -> list[list[tuple[float, float]]]:

@@ -50,7 +50,7 @@ def find_rows(text: str) -> set[int]:
     for run in _RUN.finditer(unfenced):
         lines = run[0]
         is_written = repeats_names and not _CODE.search(lines)
-        if is_written or _is_table(lines):
+        if is_written or _repeats_header(lines) or _is_table(lines):
             starts = [line.start() for line in _LINE.finditer(unfenced, *run.span())]
             rows.update(starts)
     return rows
@@ -59,6 +59,14 @@ def find_rows(text: str) -> set[int]:
 def _blank(code: re.Match[str]) -> str:
     """Return as many characters without a bar."""
     return code[0].replace("|", " ")
+
+
+def _repeats_header(lines: str) -> bool:
+    """Return whether each row begins with the name of a column, as readers write tables."""
+    header, *rows = lines.splitlines()
+    names = header.strip().split(CELL_BOUNDARY)
+    firsts = [row.strip().partition(": ") for row in rows]
+    return bool(rows) and all(sign and name in names for name, sign, _ in firsts)
 
 
 def _is_table(lines: str) -> bool:

@@ -297,7 +297,46 @@ def test_titles_of_restructured_text(read):
     assert found["They are of cotton."] == "Lamps > Oil > Wicks"
     assert found["They sail."] == "Lamps > Ships"
     assert found["They are sold."] == "Lamps > Ships"
-    assert "note:: Ask first." in text
+    assert "\n\nNote: Ask first.\n\n" in text
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        '.. csv-table::\n   :header: "Oil", "|Old| price"\n   :widths: auto\n\n   "A", "``$two``"\n   B, 3',
+        ".. csv-table::\n   :header-rows: 1\n\n   Oil, Old price\n   A, $two\n   B, 3",
+        ".. list-table::\n :header-rows: 1\n\n * - Oil\n   - Old\n     price\n * - A\n   - $two\n * - B\n   - 3",
+        "===  =====\nOil  Old\n     price\n===  =====\nA    $two\nB    3\n===  =====",
+        "+---+-----+\n|Oil|Old  |\n|   |price|\n+===+=====+\n| A |$two |\n+---+-----+\n| B | *3* |\n+---+-----+",
+    ],
+)
+@pytest.mark.parametrize("margin", ["", "   "])
+def test_tables_of_restructured_text(make_index, table, margin):
+    text = "\n".join(f"{margin}{line}" for line in table.split("\n"))
+    index = make_index({"a.rst": f"Lamps\n=====\n\nThey burn.\n\n{text}\n\nThey shine.\n"})
+    (chunk,) = index.mget(["a.rst:0"])
+    sentences = [chunk.text[s.start : s.end] for s in chunk.sentences]
+    rows = ["Oil | Old price", "Oil: A | Old price: $two", "Oil: B | Old price: 3"]
+    assert sentences == ["# Lamps", "They burn.", *rows, "They shine."]
+
+
+@pytest.mark.parametrize(
+    ("source", "shown"),
+    [
+        (".. warning::\n\n   It is hot.", "Warning:\n   It is hot."),
+        (".. code-block:: sh\n   :linenos:\n\n   sell --all", "   sell --all"),
+        (".. image:: lamp.png\n   :width: 9\n   :alt: A lamp", "A lamp"),
+        (".. toctree::\n   :maxdepth: 2\n\n   oil\n   wicks", ""),
+        (".. versionadded:: 3.2", "New in version 3.2."),
+        (".. versionchanged:: 3.2 It is bright.", "Changed in version 3.2: It is bright."),
+        (".. keel:: oak\n   :size: 4", ".. keel:: oak\n   :size: 4"),
+        ("Write::\n\n   .. note:: Oil", "Write::\n\n   .. note:: Oil"),
+        ("== ==\nA  B", "== ==\nA  B"),
+    ],
+)
+def test_directives_of_restructured_text(read, source, shown):
+    text = read("a.rst", f"They burn.\n\n{source}\n\nThey shine.\n").text
+    assert text.removeprefix("They burn.").removesuffix("They shine.\n").strip("\n") == shown
 
 
 OPF = (
@@ -502,7 +541,6 @@ def test_comments_of_restructured_text_are_not_shown(read, comment):
 @pytest.mark.parametrize(
     "shown",
     [
-        ".. note:: Not on Sundays.",
         ".. |speed| replace:: twelve knots",
         ".. [1] He saw it.",
         ".. _kites:",

@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass
 from itertools import groupby
 
+from arag.ingest.formats.directives import show_directives
 from arag.ingest.outline import escape_code, escape_marks
 
 _RULE = re.compile(r"([!-/:-@\[-`{-~])\1{2,}[ \t]*$")
@@ -39,7 +40,7 @@ def mark_titles(text: str) -> str:
     Other lines that would be headings in Markdown, such as comments in code, are indented. Comments are left out, and
     what a directive describes is named as in the printed manual: `exception NoOil`.
     """
-    text = _COMMENT.sub("", text)
+    text = show_directives(_COMMENT.sub("", text))
     text = _OBJECT.sub(r"\1 ", text)
     lines = _escape_blocks(text.split("\n"))
     marked: list[str] = []

@@ -21,6 +21,8 @@ from arag.retrieval.presentation.selection import (
 from arag.retrieval.search.contents import is_in_contents
 from arag.retrieval.tools.retriever import is_quoted, list_keywords
 from arag.retrieval.types import Chunk, Hit, KeywordResults
+from arag.text.normalise import searchable
+from arag.text.scripts import SPACED
 
 HITS = 30  # of each search, and of both together
 _NEAR = 10  # if no keyword is anywhere
@@ -69,7 +71,7 @@ def find_passages(index: Index, query: str) -> tuple[list[Passage], dict[str, li
             hits.setdefault(shown.hit.chunk_id, shown)
 
     def has_all(hit: Hit) -> bool:
-        return 0 < sought <= len(hit.keyword_counts)
+        return 0 < sought <= sum(_begins_word(keyword, hit.chunk) for keyword in hit.keyword_counts)
 
     def rank_of(chunk_id: str) -> tuple[bool, bool, bool, float, str]:
         hit = hits[chunk_id].hit
@@ -90,6 +92,11 @@ def find_passages(index: Index, query: str) -> tuple[list[Passage], dict[str, li
             original.copies.append(passage)
     most = HITS if sought else _NEAR
     return list(passages.values())[:most], missing
+
+
+def _begins_word(keyword: str, chunk: Chunk) -> bool:
+    """Return whether a keyword is or begins a word of a chunk: `drop` in "dropped", but not `view` in "Overview"."""
+    return re.search(rf"(?<![{SPACED}]){re.escape(searchable(keyword))}", searchable(chunk.text)) is not None
 
 
 def _order_sentences(shown: ShownHit, by_keyword: KeywordResults) -> list[int]:

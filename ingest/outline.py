@@ -314,10 +314,10 @@ def _are_fields(cells: Sequence[str]) -> bool:
     values = cells[1::2]
     if len(labels) != len(values):
         return False
-    if all(label.endswith(":") for label in labels):
-        return True
-    has_year_as_label = any(map(_YEAR.search, labels))
-    return len(labels) > 1 and not has_year_as_label and all(map(_YEAR_IN_VALUE.search, values))
+    have_colons = all(label.endswith(":") for label in labels)
+    have_years = any(map(_YEAR.search, labels))
+    are_codes_or_dates = len(values) > 1 and all(map(_YEAR_IN_VALUE.search, values))
+    return have_colons or (are_codes_or_dates and not have_years)
 
 
 def _is_header(row: str, following: str) -> bool:

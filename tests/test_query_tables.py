@@ -964,7 +964,7 @@ def test_a_table_is_not_named_by_the_language_of_its_files(make_index, titles, n
     "head",
     [
         "Invoice no.,2026-0417,,Date,2026-04-17\nCustomer,City of Leeds,,Customer no.,10482\n",
-        "Rechnung,R-2026-11,Datum,03.05.2026\nKunde,Stadt Kiel,Frist,02.06.2026\n",
+        "Rechnung,R-2026-11,Datum,03.05.2026\nKunde,Stadt Kiel,Lieferung,02.06.2026\n",
         "Name:,Ada Berg,Town:,Porto\nStreet:,Mole 3,Country:,Portugal\n",
         "Period:,01.01.2026 - 31.01.2026\nBalance:,1.200 EUR\nOwner:,Ada\n",
     ],

@@ -115,16 +115,12 @@ def find_grids(page: pypdfium2.PdfPage, text: PageText) -> list[Grid]:
 
 def _edges_of_colour(box: Box, down: Iterable[_Rule]) -> list[_Rule]:
     """Return the lower and the upper edge of a filled box from one rule down to another: such as a row of names."""
-    beside: list[_Rule] = []
-    for rule in down:
-        begins_above = rule.start - _NEAR > box.bottom
-        ends_below = rule.end + _NEAR < box.top
-        if not begins_above and not ends_below:
-            beside.append(rule)
-    for side in (box.left, box.right):
-        if not any(abs(rule.place - side) <= _NEAR for rule in beside):
-            return []
-    return [_Rule(box.bottom, box.left, box.right), _Rule(box.top, box.left, box.right)]
+    lower = _Rule(box.bottom, box.left, box.right)
+    upper = _Rule(box.top, box.left, box.right)
+    places = [rule.place for rule in down if rule.touches(lower) and rule.touches(upper)]
+    reach = max(places, default=0) - min(places, default=0)
+    is_between_rules = reach >= box.width - _NEAR
+    return [lower, upper] if is_between_rules else []
 
 
 # --- what is drawn on a page ---

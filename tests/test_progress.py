@@ -250,6 +250,8 @@ def test_lines(arag, tmp_path, monkeypatch):
         str(Progress(**FIGURES))
         == "Embedding: 34%, 1,204 documents, 9,412 sentences, 451 per second, about 1 minute left"
     )
+    early = {**FIGURES, "phase": "reading", "documents": 0, "files": 9, "seconds_left": None}
+    assert str(Progress(**early)).startswith("Reading: 0 of 9 files")
     copying = {**FIGURES, "phase": "copying", "seconds_left": None}
     assert str(Progress(**copying | {"done": 1, "total": 1})) == "Copying: 1 of 1 chunk"
     assert str(Progress(**FIGURES | {"phase": "publishing"})) == "Publishing"

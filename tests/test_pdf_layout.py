@@ -109,6 +109,15 @@ def test_a_footnote_is_not_in_the_sentence_that_goes_on_in_the_next_column(read)
     assert text.endswith("It is now in the museum.")
 
 
+def test_a_footnote_is_not_in_the_sentence_that_goes_on_on_the_next_page(read):
+    pages = Pages()
+    pages.lines(72, 700, ["The yard holds twelve carts.", "They belong to the mill"])
+    pages.text(72, 650, "1 The mill was built in May.", 8)
+    pages.show()
+    pages.lines(72, 700, ["and to its tenants.", "They pay for them."])
+    assert "mill\n\n1 The mill was built in May.\n\nand" in read("a.pdf", pages.finish()).text
+
+
 def test_small_type_below_a_whole_sentence_stays_in_its_column(read):
     pages = Pages()
     y = pages.lines(72, 700, LEFT)

@@ -1,4 +1,4 @@
-"""Footnotes of a PDF in columns: those that interrupt a sentence go to the end of the page."""
+"""Footnotes of a PDF that interrupt a sentence: they are apart from it, at the end of the page."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ _SMALLER = 0.92  # times the size of most text
 
 
 def move_footnotes(lines: Sequence[Line]) -> list[Line]:
-    """Return the lines of a page; footnotes are after its last line if a sentence goes on in the next column."""
+    """Return the lines of a page; footnotes below half a sentence are paragraphs after its last line."""
     small = _SMALLER * usual_size(lines)
     text: list[Line] = []
     notes: list[Line] = []
-    columns = list(_columns(lines))
-    for column in columns[:-1]:
+    for column in _columns(lines):
         start = _start_of_notes(column, small)
         text += column[:start]
-        notes += column[start:]
-    return [*text, *columns[-1], *notes]
+        first = [line._replace(begins_paragraph=True) for line in column[start : start + 1]]
+        notes += [*first, *column[start + 1 :]]
+    return [*text, *notes]
 
 
 def _columns(lines: Sequence[Line]) -> Iterator[list[Line]]:

@@ -18,7 +18,7 @@ _INDENT = 0.8  # times the size of the type
 
 
 def mark_paragraphs(lines: Sequence[Line]) -> list[Line]:
-    """Return the lines of a page, with those marked that begin a paragraph below a line that ends a sentence.
+    """Return the lines of a page, with those marked, too, that begin a paragraph below a line that ends a sentence.
 
     There is a gap above such a line, or it is set in, or the line above is set in more.
     """
@@ -28,7 +28,7 @@ def mark_paragraphs(lines: Sequence[Line]) -> list[Line]:
     for line, below in pairwise(lines):
         is_below = line.bottom > below.bottom
         is_paragraph = is_below and _ends_paragraph(line, below) and _is_apart(line, below, usual_pitch)
-        marked.append(below._replace(begins_paragraph=is_paragraph))
+        marked.append(below._replace(begins_paragraph=is_paragraph or below.begins_paragraph))
     return marked
 
 

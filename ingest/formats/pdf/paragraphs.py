@@ -33,7 +33,9 @@ def mark_paragraphs(lines: Sequence[Line]) -> list[Line]:
 
 
 def _ends_paragraph(line: Line, below: Line) -> bool:
-    """Return whether a line may be the last one of a paragraph: it ends a sentence, and neither is a row of a table."""
+    """Return whether a line ends a sentence though the next one begins small, and neither is a row of a table."""
+    if below.text[:1].isupper():
+        return False
     texts = f"{line.text}\n{below.text}"
     return CELL_BOUNDARY not in texts and _PARAGRAPHS.search(texts) is not None
 

@@ -730,9 +730,34 @@ def test_a_text_whose_file_has_a_common_name_is_called_as_its_first_heading(make
         "lamps/index.html": "<h2>Lamps</h2><p>They burn oil.</p>",
         "oil/README.md": "Oil is sold.\n\n## Prices\n\nFour marks.",
         "tower.md": "## Stairs\n\nThere are ninety.",
+        "wicks/README.md": "# General\n\nThey are of cotton.\n\n# To do\n\nTrim them.",
+        "yard/README.txt": "# bring the oil in the evening:\n\nIt is heavy.\n",
     }
     titles = [document.title for document in make_index(documents).documents()]
-    assert titles == ["Babel 3.84", "Geometry v5.9", "Lamps", "README", "tower"]
+    assert titles == ["Babel 3.84", "Geometry v5.9", "Lamps", "README", "tower", "README", "README"]
+
+
+@pytest.mark.parametrize(
+    ("name", "top", "title"),
+    [
+        ("a.md", "# Introduction\n\nOil.\n\n# Lamps", ""),
+        ("a.md", "# Introduction\n\nOil.\n\n## Lamps", "Introduction"),
+        ("a.md", "# Lamps\n\nOil.\n\n# Usage", "Lamps"),
+        ("a.txt", "v1.5 Sun Oct 16 16:32:32 CEST 2005", ""),
+        ("a.txt", "v1.5 2005/10/16", ""),
+        ("a.txt", "Public domain. (Written by Ann Lee, 2004.)", ""),
+        ("a.txt", "#!/bin/sh", ""),
+    ],
+)
+def test_a_section_a_version_or_a_sentence_is_no_title(read, name, top, title):
+    assert read(name, f"{top}\n\nIt burns.\n").title == title
+
+
+@pytest.mark.parametrize("middle", ["General Commands Manual", "4", "", "用户命令"])
+@pytest.mark.parametrize(("page", "title"), [("LAMP(1)", "lamp(1)"), ("Lamp.conf(5)", "Lamp.conf(5)")])
+def test_the_head_and_foot_of_a_manual_page_are_no_text(read, middle, page, title):
+    content = read("a.txt", f"{page}  {middle}\t{page}\n\nNAME\n       lamp - light\n\nOrra 2\t May 1880  {page}\n")
+    assert (content.title, content.text) == (title, "\n\nNAME\n\n       lamp - light\n")
 
 
 @pytest.mark.parametrize("name", ["a.sh", "a.py", "a.conf", "a.tex"])

@@ -19,6 +19,7 @@ from arag.ingest.formats.content import (
     join_pages,
 )
 from arag.ingest.formats.lines import join_lines
+from arag.ingest.formats.man_pages import split_head
 from arag.ingest.formats.markdown import FENCED, show_markdown
 from arag.ingest.formats.printed_manuals import find_manual, mark_manual
 from arag.ingest.formats.restructured import find_title, mark_titles
@@ -30,6 +31,7 @@ from arag.text.normalise import collapse_whitespace
 _MAX_TITLE = 120  # characters: a longer first line is a paragraph
 _MAX_FRONT_MATTER = 50_000  # characters: more than any page's fields take, and few enough to parse in a moment
 _MAX_WORDS = 8  # of a title that ends as a sentence does
+_CLOSERS = ")\"'”»"
 _SENTENCE_END = (".", "!", "?", "。", "！", "？", ":", ";", ",")
 
 _FRONT_MATTER = re.compile(r"---[^\S\n]*\n(?=[^\n]*\S)(.*?)^(?:---|\.\.\.)[^\S\n]*$", re.DOTALL | re.MULTILINE)
@@ -47,7 +49,18 @@ _FIELD_OF_TEXT = re.compile(r"^(?:Content-Type|Abstract|Title|Subject|Author|Fro
 _NAME = re.compile(r"^(Title|Subject):[ \t]*(\S.*)", re.IGNORECASE | re.MULTILINE)
 _RULE = re.compile(r"[-=~*#_.]{3,}")  # also of several signs
 # A first line that is no title: of a key, of code, of a log with its date or author, and one with an address.
-_NO_TITLE = re.compile(r"-{3,}|%|\$Id\b|\d{4}-\d\d-\d\d\b|\w+::|.*(?:<\S+@\S+>|://)")
+_NO_TITLE = re.compile(
+    r"-{3,}|[%#]|\$Id\b|\d{4}-\d\d-\d\d\b|\w+::"
+    r"|v\d+\.\d[\w.]*(?:\s+\W?\d|\s+(?:[A-Z][a-z]{2}\s+){2}\d|$)"  # a version, with its date
+    r"|.*(?:<\S+@\S+>|://)"
+)
+# Of sections; where others follow, the first one is no title of the whole.
+_SECTION_NAMES = frozenset(
+    "about building contents copyright description features general information installation introduction license "
+    "maintainers notes overview preface requirements summary usage allgemeines beschreibung einführung einleitung "
+    "hinweise inhalt übersicht überblick vorwort généralités aperçu présentation préface sommaire introducción "
+    "descripción introduzione descrizione введение описание 简介 介绍 概述 前言 はじめに 概要".split()
+)
 _MARK = re.compile(r"#+ ")
 _NAME_OF_PROGRAM = re.compile(r"[A-Z]\w*file|makefile|\w+rc")  # such as Makefile, Dockerfile and vimrc
 _NAME_OF_TEXT = re.compile(r"[A-Z][A-Z0-9_-]+|[Cc]hange[Ll]og")  # such as README and NEWS
@@ -72,6 +85,7 @@ def read_text(path: Path, encoding: str = "") -> Content:
             is_plain=True,
         )
     marks_headings = False
+    name, text = split_head(text)
     package = find_package(text)
     if not _has_headings(text):
         is_changelog = has_entries(text)
@@ -81,7 +95,7 @@ def read_text(path: Path, encoding: str = "") -> Content:
             marks_headings = True
     text = _TITLE_ABOVE_TEXT.sub(r"\1\n\n", text)
     if package is None:
-        title = _title_line(text)
+        title = name or _title_line(text)
     else:
         title = f"{package} {path.stem}" if package else ""  # the first line names the newest version
     pages = text.split(_FORM_FEED)
@@ -164,8 +178,11 @@ def _first_title(text: str) -> tuple[str, bool]:
     is_long_sentence = title.endswith(_SENTENCE_END) and len(title.split()) > _MAX_WORDS
     if not has_words or len(title) > _MAX_TITLE or is_long_sentence or _NO_TITLE.match(title):
         return "", False
-    is_paragraph = below or title.endswith(_SENTENCE_END)
+    is_paragraph = below or title.rstrip(_CLOSERS).endswith(_SENTENCE_END)
     if is_paragraph and not is_underlined:
+        return "", False
+    is_comment = has_mark and title.endswith(":")
+    if is_comment or is_section_name(title, text):
         return "", False
     return title, is_underlined
 
@@ -201,7 +218,10 @@ def read_markdown(path: Path, encoding: str = "") -> Content:
         text = mark_titles(text)
     else:
         text = join_lines(show_markdown(text))
-    title = _take_title(fields) or first_heading(text)
+    heading = first_heading(text)
+    if is_section_name(heading, text):
+        heading = ""
+    title = _take_title(fields) or heading
     return Content(title=title, text=text, metadata=fields, headings_apart=True, is_plain=True)
 
 
@@ -223,13 +243,22 @@ def first_heading(text: str) -> str:
     return re.sub(" #+$", "", title)  # marks may close the line, too
 
 
+def is_section_name(heading: str, text: str) -> bool:
+    """Return whether a text's first heading is such as `Introduction`, with others of the first level after it."""
+    if heading.lower() not in _SECTION_NAMES:
+        return False
+    headings = _HEADING.findall(FENCED.sub("", text))
+    return len(headings) > 1
+
+
 def opening_heading(text: str) -> str:
-    """Return the heading with which a text begins, whatever its level, or an empty string."""
+    """Return the heading with which a text begins, whatever its level, or an empty string; none of a mere section."""
     first, _, below = text.lstrip().partition("\n")
     line = first.strip()
-    if HEADING_LINE.match(first) or underlined_level(line, below.partition("\n")[0]):
-        return name_of(line)
-    return ""
+    is_heading = HEADING_LINE.match(first) or underlined_level(line, below.partition("\n")[0])
+    title = name_of(line) if is_heading else ""
+    is_comment = title.endswith(":") or _NO_TITLE.match(title) is not None
+    return "" if is_comment or is_section_name(title, text) else title
 
 
 def _split_front_matter(text: str) -> tuple[dict[str, JSON], str]:

@@ -18,18 +18,57 @@ from arag.ingest.formats.restructured_tables import (
 _DIRECTIVE = re.compile(r"( *)\.\. ([\w:.+-]+)::(?:\s+(.*))?$")
 _OPTION = re.compile(r"\s+:([\w-]+):(?:\s+(.*))?$")
 _LITERAL = re.compile(r"(?! *\.\. ).*::\s*$")  # the lines set in below are code
-_CODE = frozenset(
-    "code code-block sourcecode highlight parsed-literal doctest testcode testoutput productionlist math graphviz "
-    "digraph prompt".split()
+_CODE = (
+    "code",
+    "code-block",
+    "sourcecode",
+    "parsed-literal",
+    "doctest",
+    "testcode",
+    "testoutput",
+    "productionlist",
+    "math",
+    "graphviz",
+    "digraph",
+    "prompt",
 )
-_HIDDEN = frozenset(
-    "toctree index sectionauthor moduleauthor codeauthor highlight currentmodule module py:module tabularcolumns "
-    "testsetup testcleanup program contents meta raw include literalinclude audit-event-table default-domain "
-    "role default-role highlightlang py:currentmodule".split()
+_HIDDEN = (
+    "toctree",
+    "index",
+    "sectionauthor",
+    "moduleauthor",
+    "codeauthor",
+    "highlight",
+    "highlightlang",
+    "module",
+    "py:module",
+    "currentmodule",
+    "py:currentmodule",
+    "tabularcolumns",
+    "testsetup",
+    "testcleanup",
+    "program",
+    "contents",
+    "meta",
+    "raw",
+    "include",
+    "literalinclude",
+    "audit-event-table",
+    "default-domain",
+    "role",
+    "default-role",
 )
-_PICTURES = frozenset(("image", "figure"))
+_PICTURES = ("image", "figure")
 _NOTES = {
-    **{name: name.capitalize() for name in "note warning tip hint caution danger error important attention".split()},
+    "note": "Note",
+    "warning": "Warning",
+    "tip": "Tip",
+    "hint": "Hint",
+    "caution": "Caution",
+    "danger": "Danger",
+    "error": "Error",
+    "important": "Important",
+    "attention": "Attention",
     "seealso": "See also",
     "todo": "To do",
 }
@@ -38,7 +77,17 @@ _VERSIONS = {
     "versionchanged": "Changed in version",
     "deprecated": "Deprecated since version",
 }
-_TITLES = frozenset(("rubric", "admonition", "topic", "sidebar", "option", "cmdoption", "envvar", "confval", "clicmd"))
+_TITLES = (
+    "rubric",
+    "admonition",
+    "topic",
+    "sidebar",
+    "option",
+    "cmdoption",
+    "envvar",
+    "confval",
+    "clicmd",
+)
 _TABLES = {"csv-table": read_csv_table, "list-table": read_list_table}
 
 
@@ -94,31 +143,33 @@ def _show_directive(directive: re.Match[str], lines: Sequence[str]) -> tuple[lis
     options, first = _read_options(lines[:end])
     if name in _HIDDEN:
         return [], end
-    if name in _TABLES:
-        body = dedent("\n".join(lines[first:end])).split("\n")
-        rows = _TABLES[name](body, options)
-        caption = [argument, ""] if argument else []
-        return ["", *caption, *rows, ""], end
+    body = list(lines[first:end])
     if name in _CODE:
-        return list(lines[first:end]), end
+        return body, end
+    if name in _TABLES:
+        rows = _TABLES[name](dedent("\n".join(body)).strip("\n").split("\n"), options)
+        return ["", argument, "", *rows, ""], end
     if name in _PICTURES:
         return [f"{margin}{options.get('alt', '')}", ""], first
+    if name in _NOTES:
+        note = f"{_NOTES[name]}: {argument}".rstrip()
+        return [f"{margin}{note}"], _skip_blanks(lines[:end], first)
     title = _title(name, argument)
-    if not title:
-        return list(lines[:1]), 1
-    while first < end and not lines[first].strip() and name in _NOTES:
-        first += 1  # the note follows its name
-    return [f"{margin}{title}"], first
+    return ([f"{margin}{title}"], first) if title else ([lines[0]], 1)
+
+
+def _skip_blanks(lines: Sequence[str], number: int) -> int:
+    """Return the number of the first line with text from a number on; the next one if there is none."""
+    below = range(number, len(lines))
+    return next((line for line in below if lines[line].strip()), number)
 
 
 def _title(name: str, argument: str) -> str:
     """Return the line that is shown for a directive; none if it is not known."""
-    if name in _NOTES:
-        return f"{_NOTES[name]}: {argument}".rstrip()
     if name in _VERSIONS:
         version, _, change = argument.partition(" ")
-        sign = ":" if change else "."
-        return f"{_VERSIONS[name]} {version}{sign} {change}".rstrip()
+        since = f"{_VERSIONS[name]} {version}"
+        return f"{since}: {change}" if change else f"{since}."
     return argument if name in _TITLES else ""
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import re
 from collections.abc import Mapping, Sequence
-from itertools import pairwise
+from itertools import chain, pairwise, takewhile, zip_longest
 from typing import TypeAlias
 
 from arag.ingest.formats.tables import table_lines
@@ -16,9 +16,13 @@ _Rows: TypeAlias = "list[list[str]]"
 SIMPLE_BORDER = re.compile(r" *=+(?: +=+)+ *$")
 GRID_BORDER = re.compile(r" *\+(?:-+\+)+ *$")
 _COLUMN = re.compile("=+")
-_SPAN = re.compile(r"[ -]*--[ -]*$")  # below names of several columns
+_SPAN = re.compile(r"\s*|[ -]*--[ -]*")  # a blank line, or one below names of several columns
+_IN_GRID = re.compile(r"[+|]")
+_JOINT = re.compile(r"\+(?=[-=]|$)|(?<=[-=])\+")
 _RULE_IN_GRID = re.compile(r"\+(?:-{2,}|={2,})\+")
-_ITEM = re.compile(r"(\*[ \t]+)?-(?:[ \t]+|$)")  # a cell of a list-table, and whether it begins a row
+_BARS = ("|", "+", "")
+_DELIMITERS = {"tab": "\t", "space": " "}
+_ITEM = re.compile(r"\s*(\*\s+)?-(?:\s+(.*)|$)")  # a cell of a list-table, and whether it begins a row
 # :func:`run`, `Oil <oil>`_, ``code``, **bold** and |substitution|
 _MARKUP = (
     (re.compile(r"(?<!\w):(?:[\w+-]+:)*[\w+-]+:`[~!]?([^`]*)`"), r"`\1`"),
@@ -31,80 +35,82 @@ _MARKUP = (
 
 def read_simple(lines: Sequence[str]) -> tuple[list[str], int]:
     """Return the rows of the simple table that begins with a line, and the number of its lines; 0 if it has no end."""
-    borders: list[int] = []
-    for number, (line, following) in enumerate(pairwise([*lines, ""])):
-        if not SIMPLE_BORDER.match(line):
-            continue
-        borders.append(number)
-        is_last = not following.strip() and len(borders) > 1
-        if is_last:
-            break
-    else:
+    borders = _find_borders(lines)
+    if len(borders) < 2:
         return [], 0
     starts = [column.start() for column in _COLUMN.finditer(lines[0])]
-    names = _simple_rows(lines[1 : borders[1]], starts)
-    rows = _simple_rows(lines[borders[-2] + 1 : borders[-1]], starts)
-    if len(borders) == 2:
-        names = []
-    return _show(names, rows), borders[-1] + 1
+    first, *_, before_last, last = [0, *borders]
+    names = _simple_rows(lines[first + 1 : before_last], starts)
+    rows = _simple_rows(lines[before_last + 1 : last], starts)
+    return _show(names, rows), last + 1
+
+
+def _find_borders(lines: Sequence[str]) -> list[int]:
+    """Return the numbers of a table's borders, up to one above a blank line; none without such a one."""
+    borders: list[int] = []
+    for number, (line, following) in enumerate(pairwise([*lines, ""])):
+        if SIMPLE_BORDER.match(line) is None:
+            continue
+        borders.append(number)
+        is_last = len(borders) > 1 and not following.strip()
+        if is_last:
+            return borders
+    return []
 
 
 def _simple_rows(lines: Sequence[str], starts: Sequence[int]) -> _Rows:
     rows: _Rows = []
     for line in lines:
-        if not line.strip() or _SPAN.match(line):
+        if _SPAN.fullmatch(line):
             continue
         cells = _cut(line, starts)
-        goes_on = bool(rows) and not cells[0]
-        if goes_on:
-            rows[-1] = _add(rows[-1], cells)
-        else:
+        begins_row = cells[0] != "" or not rows
+        if begins_row:
             rows.append(cells)
+        else:
+            rows[-1] = _add(rows[-1], cells)
     return rows
 
 
 def _cut(line: str, starts: Sequence[int]) -> list[str]:
     """Return the cells of a line; one that reaches into the next column spans both."""
     cells: list[str] = []
-    first = 0
-    for start, end in pairwise([*starts, len(line) + 1]):
-        spans = end <= len(line) and line[end - 1] != " "
-        if spans:
-            cells.append("")
-            continue
-        text = line[first or start : end].strip()
-        first = end
-        cells.append(text)
+    first = starts[0]
+    width = max(len(line), starts[-1]) + 1
+    padded = line.ljust(width)
+    for end in [*starts[1:], width]:
+        text = padded[first:end].strip()
+        is_whole = padded[end - 1] == " "
+        if is_whole:
+            first = end
+        cells.append(text if is_whole else "")
     return cells
 
 
 def _add(row: Sequence[str], more: Sequence[str]) -> list[str]:
-    return [f"{cell} {text}".strip() for cell, text in zip(row, more, strict=True)]
+    pairs = zip(row, more, strict=True)
+    return [" ".join(pair).strip() for pair in pairs]
 
 
 def read_grid(lines: Sequence[str]) -> tuple[list[str], int]:
     """Return the rows of the grid that begins with a line, and the number of its lines."""
-    margin = len(lines[0]) - len(lines[0].lstrip())
-    grid: list[str] = []
-    for line in lines:
-        if not line[margin:].startswith(("+", "|")):
-            break
-        grid.append(line[margin:])
-    places = {place for line in grid for place, sign in enumerate(line) if sign == "+"}
-    columns = sorted(places)
+    margin = lines[0].index("+")
+    set_out = [line[margin:] for line in lines]
+    grid = list(takewhile(_IN_GRID.match, set_out))
+    signs = chain.from_iterable(map(_JOINT.finditer, grid))
+    columns = sorted({sign.start() for sign in signs})
+    empty = [""] * (len(columns) - 1)
     names: _Rows = []
-    rows: _Rows = []
-    row: list[str] = [""] * (len(columns) - 1)
+    rows = [empty]
     for line in grid:
-        if not _RULE_IN_GRID.search(line):
-            row = _add(row, _cut_grid(line, columns))
-            continue
-        if any(row):
-            rows.append(row)
-        row = [""] * (len(columns) - 1)
         is_below_names = line.startswith("+=")
         if is_below_names:
-            names, rows = rows, []
+            names = rows
+            rows = [empty]
+        elif _RULE_IN_GRID.search(line):
+            rows.append(empty)
+        else:
+            rows[-1] = _add(rows[-1], _cut_grid(line, columns))
     return _show(names, rows), len(grid)
 
 
@@ -113,21 +119,18 @@ def _cut_grid(line: str, columns: Sequence[int]) -> list[str]:
     cells: list[str] = []
     first = columns[0]
     for column in columns[1:]:
-        has_bar = line[column : column + 1] in {"|", "+", ""}
-        if not has_bar:
-            cells.append("")
-            continue
         text = line[first + 1 : column].strip()
-        first = column
-        cells.append(text)
+        has_bar = line[column : column + 1] in _BARS
+        if has_bar:
+            first = column
+        cells.append(text if has_bar else "")
     return cells
 
 
 def read_csv_table(body: Sequence[str], options: Mapping[str, str]) -> list[str]:
     """Return the rows of a csv-table, whose names are in an option or in its first rows."""
-    delimiter = options.get("delim", ",")
-    if len(delimiter) != 1:
-        delimiter = "\t" if delimiter == "tab" else " "
+    named = options.get("delim", ",")
+    delimiter = _DELIMITERS.get(named, named[:1])
     names = _parse([options.get("header", "")], delimiter)
     rows = _parse(body, delimiter)
     marked = _count_names(options)
@@ -136,23 +139,30 @@ def read_csv_table(body: Sequence[str], options: Mapping[str, str]) -> list[str]
 
 def _parse(lines: Sequence[str], delimiter: str) -> _Rows:
     ended = [f"{line}\n" for line in lines]  # a cell may go on in the next one
-    return [row for row in csv.reader(ended, delimiter=delimiter, skipinitialspace=True) if row]
+    return list(
+        csv.reader(
+            ended,
+            delimiter=delimiter,
+            skipinitialspace=True,
+        )
+    )
 
 
 def read_list_table(body: Sequence[str], options: Mapping[str, str]) -> list[str]:
     """Return the rows of a list-table, a list of lists."""
-    rows: _Rows = []
+    rows: _Rows = [[""]]
     for line in body:
-        text = line.strip()
-        item = _ITEM.match(text)
-        if item and item[1]:
-            rows.append([text[item.end() :]])
-        elif item and rows:
-            rows[-1].append(text[item.end() :])
-        elif rows:
-            rows[-1][-1] += f" {text}"
-    marked = _count_names(options)
-    return _show(rows[:marked], rows[marked:])
+        item = _ITEM.match(line)
+        if item is None:
+            text = line
+        else:
+            begins_row, text = item.groups()
+            if begins_row:
+                rows.append([])
+            rows[-1].append("")
+        rows[-1][-1] += f" {text}"
+    marked = _count_names(options) + 1  # the first row is what stands above the list: nothing
+    return _show(rows[1:marked], rows[marked:])
 
 
 def _count_names(options: Mapping[str, str]) -> int:
@@ -162,12 +172,12 @@ def _count_names(options: Mapping[str, str]) -> int:
 
 def _show(names: _Rows, rows: _Rows) -> list[str]:
     """Return the lines of a table, with the rows of its names as one."""
-    joined: list[str] = []
-    for row in names:
-        joined = _add(joined, row) if len(joined) == len(row) else row
-    table = [joined, *rows] if any(joined) else rows
-    shown = [list(map(_plain, row)) for row in table]
-    return table_lines(shown, header=any(joined))
+    columns = zip_longest(*names, fillvalue="")
+    joined = [" ".join(column) for column in columns]
+    shown = [list(map(_plain, row)) for row in (joined, *rows)]
+    has_names = any(shown[0])
+    written = filter(any, shown)
+    return table_lines(written, header=has_names)
 
 
 def _plain(cell: str) -> str:

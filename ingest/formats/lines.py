@@ -123,15 +123,19 @@ def _join_divided_words(text: str, words: Collection[str]) -> str:
 
     def join(match: re.Match[str]) -> str:
         before, first, hyphen, indentation, second, after = match.groups()
+        if _OF_NAME.search(before):
+            return match[0]
         word = f"{first}{second}"
         is_known = len(word) >= _MIN_KNOWN and word.lower() in words
-        is_printed = hyphen != "-" and first[-1].islower() and second[0].islower()
-        if _OF_NAME.search(before) or not (is_known or is_printed):
-            return match[0]
+        is_certain = hyphen != "-" and f"{first[-1]}{second[0]}".islower()
         is_compound = f"{first}-{second}".lower() in words
-        if hyphen == _PRINTED_HYPHEN and is_compound and not is_known:
-            word = f"{first}{hyphen}{second}"
-        is_whole_line = match[0].endswith("\n")
-        return f"{before}{word}{after}\n{'' if is_whole_line else indentation}"
+        if not (is_known or is_certain):
+            return match[0]
+        if is_compound and not is_known:
+            kept = hyphen.replace(_SOFT_HYPHEN, "")
+            word = f"{first}{kept}{second}"
+        ends_line = match[0].endswith("\n")
+        line_start = "\n" if ends_line else f"\n{indentation}"
+        return f"{before}{word}{after}{line_start}"
 
     return _DIVIDED_WORD.sub(join, text)

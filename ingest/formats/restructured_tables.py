@@ -130,7 +130,7 @@ def _cut_grid(line: str, columns: Sequence[int]) -> list[str]:
 def read_csv_table(body: Sequence[str], options: Mapping[str, str]) -> list[str]:
     """Return the rows of a csv-table, whose names are in an option or in its first rows."""
     named = options.get("delim", ",")
-    delimiter = _DELIMITERS.get(named, named[:1])
+    delimiter = _DELIMITERS.get(named, named[:1] or ",")
     names = _parse([options.get("header", "")], delimiter)
     rows = _parse(body, delimiter)
     marked = _count_names(options)

@@ -301,3 +301,28 @@ def test_pages_are_read_as_before_when_others_of_their_folder_are_deleted(tmp_pa
 def test_marks_that_lead_to_headings_are_not_text(tmp_path):
     page = write_site(tmp_path / "site", ["Mills"])[0]
     assert page.text == "# Part 0\n\nwheel: It turns.\n\nSee ¶ 7."
+
+
+@pytest.mark.parametrize(
+    ("html", "text"),
+    [
+        (
+            "<dl><dt><strong>flour</strong><span class='classifier'>int</span><dd>In sacks.</dl>",
+            "flour : int: In sacks.",
+        ),
+        ("<dl><dt>flour: <span class='classifier'>int</span><dd>In sacks.</dl>", "flour: int: In sacks."),
+        ("<dl><dt><span class='classifier'>int</span><dd>In sacks.</dl>", "int: In sacks."),
+        ("<p><span class='mlabel'>inline</span><span class='mlabel'>static</span>", "inline static"),
+        ("<p>Press <span class='keycap'>Ctrl</span><span class='keycap'>H</span>.", "Press Ctrl H."),
+        ("<p>Press <kbd>Ctrl</kbd><kbd>H</kbd>.", "Press Ctrl H."),
+        ("<div class='ideal tooltip'>rye<span class='text'>is cheap</span></div>", "rye is cheap"),
+        ("<p>Rye<button>show</button>oats", "Rye show oats"),
+        ("<p><a href=r>Rye</a><a href=o>Oats</a>", "Rye Oats"),
+        ("<p><a href=r>Rye</a><a href=r>field</a>", "Ryefield"),
+        ("<p><a href=m>mill</a><a href=r>::rye</a>", "mill::rye"),
+        ("<pre><a href=r>rye</a><a href=o>oats</a></pre>", "ryeoats"),
+        ("<p>mill<b>stone</b>", "millstone"),
+    ],
+)
+def test_what_a_style_sheet_sets_apart_is_not_one_word(read, html, text):
+    assert read("a.html", html).text == text

@@ -13,6 +13,7 @@ from lxml import etree
 from arag.ingest.formats.content import Content, name_parts
 from arag.ingest.formats.frame import CODE_LINE_END, FRAME_END, FRAME_START, find_empty_frame, find_frame, mark_lines
 from arag.ingest.formats.html_hidden import find_hidden, find_navigation, leads_elsewhere
+from arag.ingest.formats.html_neighbours import separate_neighbours
 from arag.ingest.formats.html_pages import decode_html, find_inside, parse_html
 from arag.ingest.formats.html_quotes import QUOTE_END, QUOTE_START, find_quotes, quote_lines
 from arag.ingest.formats.html_tables import CELLS, sets_texts_apart, show_bold_type, table_rows
@@ -74,11 +75,6 @@ _ITEM_START = re.compile(rf"{_ITEM}[ \n]*")
 _FRAME_MARK = f"[{FRAME_START}{FRAME_END}]*"
 _GAP_BETWEEN_ITEMS = re.compile(rf"^({_FRAME_MARK}- [^\n{CODE_LINE_END}]*)\n+(?={_FRAME_MARK}- )", re.MULTILINE)
 
-_LINKS_IN_TEXT = etree.XPath(
-    "//a[@href][contains(following-sibling::text()[1], '|')][not(ancestor::pre or ancestor::code)]"
-)
-_BAR_BEFORE_TEXT = re.compile(r"^\s*\|\s+(?=[^\s|])")
-_BAR_AT_END = re.compile(r"(?<![\s|])\s*\|\s*$")
 _TITLE = etree.XPath("string(head/title)", smart_strings=False)
 _DOXYGEN_TITLE = etree.XPath("//div[@class = 'headertitle']/div[@class = 'title'][not(//h1)]")
 _PICTURE = re.compile(r"<(?:\w+:)?(?:img|image)\b", re.IGNORECASE)
@@ -118,7 +114,7 @@ def html_content(html: str, *, mark_frame: bool = False, is_mail: bool = False) 
     if mark_frame and leads_elsewhere(page):
         return Content(title="", text="", why_skipped="a page that only leads to another")
     show_bold_type(page)
-    _list_links(page)
+    separate_neighbours(page)
     _mark_title(page)
     hidden = find_hidden(page)
     not_shown = find_inside(hidden)
@@ -169,15 +165,6 @@ def _mark_title(page: etree._Element) -> None:
         title.tag = "h1"
         for group in title.findall("div"):  # which the page belongs to
             title.addnext(group)
-
-
-def _list_links(page: etree._Element) -> None:
-    """Write a comma for each bar beside a link: links between bars are a list, and no row of a table."""
-    for link in _LINKS_IN_TEXT(page):
-        tail = _BAR_BEFORE_TEXT.sub(", ", link.tail or "")
-        if link.getnext() is not None:
-            tail = _BAR_AT_END.sub(", ", tail)
-        link.tail = tail
 
 
 @dataclass(frozen=True)
@@ -368,7 +355,7 @@ _BETWEEN_SPACES = ("img", "input")
 def _set_apart(element: etree._Element, text: str, layout: _Layout) -> str:
     if element in layout.rows:
         return f"\n\n{_on_one_line(text)}\n\n"
-    if element.getparent() in layout.rows:
+    if element.getparent() in layout.rows or element.tag == "button":
         return f" {text} "
     if element.tag == "br":
         line_end = CODE_LINE_END if element in layout.preformatted else "\n"

@@ -59,6 +59,18 @@ PUBLICAN = """<ul class="docnav top"><li class="previous"><a href="ch01.html"><s
 BARE = """<p><a href="ch01.html">&lt;&lt; {prev}</a> | <a href="index.html">{home}</a> | {next}</p>{body}
 <center><a href="ch01.html">{prev}</a> - <a href="ch03.html">{next}</a></center>"""
 
+EXIM = """<div id="content"><a class="previous_page" href="ch01.html">&lt;-previous</a>\
+<a class="next_page" href="ch03.html">next-&gt;</a><div class="chapter">{body}</div>
+<a href="ch01.html">&lt;-previous</a><a href="index.html">Table of Contents</a><a href="ch03.html">next-&gt;</a></div>"""
+
+PYDATA = """<main>{body}<div class="prev-next-area"><a class="left-prev" href="ch01.html" title="previous page">
+<div class="prev-next-info"><p class="prev-next-subtitle">previous</p><p class="prev-next-title">1. Lights</p></div></a>
+<a class="right-next" href="ch03.html"><div><p>next</p><p class="prev-next-title">3. Dues</p></div></a></div></main>"""
+
+FURO = """<article>{body}</article><footer><div class="related-pages"><a class="next-page" href="ch03.html">
+<div class="page-info"><div class="context"><span>Next</span></div><div class="title">3. Dues</div></div></a></div>
+</footer>"""
+
 ENGLISH = {"prev": "Prev", "next": "Next", "up": "Up", "home": "Home"}
 LANGUAGES = [
     ENGLISH,
@@ -72,7 +84,11 @@ LANGUAGES = [
 
 
 @pytest.mark.parametrize(
-    "page", [DOCBOOK, SPHINX, TEXINFO, LATEX2HTML, LATEX2HTML_WITHOUT_UP, TEXI2HTML, LANGUAGE_BARS, PUBLICAN, BARE]
+    "page",
+    [
+        *(DOCBOOK, SPHINX, TEXINFO, LATEX2HTML, LATEX2HTML_WITHOUT_UP, TEXI2HTML, LANGUAGE_BARS, PUBLICAN, BARE),
+        *(EXIM, PYDATA, FURO),
+    ],
 )
 def test_bars_of_generators_are_left_out(read, page):
     html = f"<html>{HEAD}<body>{page.format(body=BODY, **ENGLISH)}</body></html>"
@@ -117,6 +133,7 @@ def test_the_bar_of_a_manual_page_is_left_out(read):
         ("<p>The keeper's story in <a href='de.html'>German</a>", "The keeper's story in German"),
         ("See <a href='a.html'>home</a> or <a href='b.html'>top</a>.", "See home or top."),
         ("<a href='a.html'>Next</a> to nothing", "Next to nothing"),
+        ("<div><h2>Dues</h2><a href='a.html'>Next</a> <b>year</b> they rise.</div>", "## Dues\n\nNext year they rise."),
     ],
 )
 def test_what_is_no_bar_is_read(read, html, text):

@@ -6,6 +6,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from itertools import accumulate, groupby
 
 from lxml import etree
@@ -53,12 +54,15 @@ _TEXT_BESIDE_LINKS = etree.XPath(".//text()[not(ancestor::a[@href])] | .//img[no
 # The names that generators of manuals and blogs give to a bar: an element with one may have the neighbours' titles.
 _NAME = re.compile(
     r"(?:doc|page|post|top|bottom|site)?[-_]?nav[-_]?(?:header|footer|bar|igation|panel|links|buttons)?(?:[-_]\w+)*"
-    r"|node|pager|pagination|prev[-_]?next|footer[-_]?buttons",
+    r"|node|pager|pagination|prev[-_]?next(?:[-_]\w+)*|related[-_]pages|footer[-_]?buttons",
     re.IGNORECASE,
 )
 _ROLE = "navigation"
 _BARS = ("table", "ul", "ol", "dl", "p", "div", "center")
-_LINE_ENDS = frozenset((*_BARS, "br", "hr", "pre", "h1", "h2", "h3", "h4", "h5", "h6"))
+_AROUND_LINES = ("body", "div", "main", "article", "section")
+_LINE_ENDS = frozenset(
+    (*_BARS, *_AROUND_LINES, *"header footer nav aside form blockquote br hr pre h1 h2 h3 h4 h5 h6".split())
+)
 _MAX_WORDS = 8  # before the links to the same page in other languages
 _MAX_TEXT = 500  # characters of a bar
 _MIN_PLACES = 2  # without a step
@@ -195,34 +199,36 @@ def _is_long(element: etree._Element) -> bool:
 
 
 def _wrap_lines(page: etree._Element, neighbours: _Neighbours) -> Iterator[etree._Element]:
-    """Put each line of the body that is a bar, and stands in no paragraph, into one of its own."""
-    body = page.find("body")
-    if body is None:
-        return
-    for line in list(_lines_of(body)):
-        before = line[0].getprevious()
-        text_before = body.text if before is None else before.tail
-        beside = text_before or ""
-        for element in line:
-            beside += " ".join(_TEXT_BESIDE_LINKS(element)) + (element.tail or "")
-        if not _is_bar(line, beside, neighbours, is_named=False):
-            continue
-        if before is None:
-            body.text = ""
-        else:
-            before.tail = ""
-        paragraph = etree.Element("p")
-        line[0].addprevious(paragraph)
-        paragraph.extend(line)
-        yield paragraph
+    """Put each line that is a bar, and stands in no paragraph but beside some, into a paragraph of its own."""
+    for around in list(page.iter(*_AROUND_LINES)):
+        lines = list(_lines_of(around))
+        has_other_blocks = sum(map(len, lines)) < len(around)
+        if not has_other_blocks and around.tag != "body":
+            continue  # a bar may be the whole of it, or a part of a line
+        for line in lines:
+            before = line[0].getprevious()
+            text_before = around.text if before is None else before.tail
+            beside = text_before or ""
+            for element in line:
+                beside += " ".join(_TEXT_BESIDE_LINKS(element)) + (element.tail or "")
+            if _is_bar(line, beside, neighbours, is_named=False):
+                yield _wrap_line(around, line)
 
 
-def _lines_of(body: etree._Element) -> Iterator[list[etree._Element]]:
+def _wrap_line(around: etree._Element, line: Sequence[etree._Element]) -> etree._Element:
+    before = line[0].getprevious()
+    if before is None:
+        around.text = ""
+    else:
+        before.tail = ""
+    paragraph = etree.Element("p")
+    line[0].addprevious(paragraph)
+    paragraph.extend(line)
+    return paragraph
+
+
+def _lines_of(around: etree._Element) -> Iterator[list[etree._Element]]:
     """Yield the elements of each line that stands in no block."""
-    for ends_line, elements in groupby(body, key=_ends_line):
-        if not ends_line:
+    for is_end, elements in groupby(around, lambda element: element.tag in _LINE_ENDS):
+        if not is_end:
             yield list(elements)
-
-
-def _ends_line(element: etree._Element) -> bool:
-    return element.tag in _LINE_ENDS

@@ -1,25 +1,18 @@
 """Whether a sentence answers a question, by rules on what the question asks for. Most know English questions only.
 
-A question that begins with "who" asks for a name that it does not have, "when" for a number or a month, and so on. A
-short question must have most of its words in the sentence that answers it. Of a long one, each sentence may tell a
-part.
+A question that begins with "who" asks for a name that it does not have, "when" for a number or a month, and so on.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from functools import cached_property
 
 from arag.text.languages import SHARED_WORDS, is_foreign
 from arag.text.words import content_words, find_names
 
-_MAX_SHORT = 5  # content words of a question that one sentence answers
-_MIN_COVERED = 0.5  # of the words of a short question, if other sentences have the others
-_MOSTLY_COVERED = 0.75  # of its words, if no sentence has the others
-_MIN_WORDS = 2  # of a short question, unless it has only one
-_MIN_SIMILARITY = 0.5  # of a quote that has only names of the question: other words, or another language, may say it
 _MAX_DEFINED = 2  # content words of a question for what something is
 _ASKS = re.compile(r"(?:[?？][\"'”’」』)\]*_]*|^(?:[A-Z\d]{1,3}\.)+\d*\.?)$")
 _COUNT = re.compile(r"(?:No line of )?[\d,]+ \w+(?: in [\d,]+ \w+)? match(?:es)?")  # as `grep` writes it
@@ -79,7 +72,6 @@ class Candidate:
 
     title: str
     text: str
-    similarity: float = 0.0  # to the question, if it was found by its meaning
 
     @cached_property
     def words(self) -> set[str]:
@@ -98,30 +90,9 @@ def leads_in(text: str) -> bool:
     return text.rstrip().endswith((":", "："))
 
 
-def find_answers(question: str, words: set[str], quotes: Sequence[Candidate], found: set[str]) -> list[int]:
-    """Return the positions of the quotes that may answer a question.
-
-    Args:
-        question: The question.
-        words: Its content words.
-        quotes: The sentences that are quoted.
-        found: The content words of all sentences that were found.
-    """
-    positions: list[int] = []
-    for position, quote in enumerate(quotes):
-        if _says_more(quote.text, words) and _has_kind(quote.text, question, words):
-            positions.append(position)
-    if len(words) > _MAX_SHORT:
-        return positions
-    share = _MIN_COVERED if words <= found else _MOSTLY_COVERED
-    needed = min(len(words), max(_MIN_WORDS, share * len(words)))
-    covering = [position for position in positions if len(quotes[position].words & words) >= needed]
-    about = [position for position in positions if quotes[position].words & words]
-    answers = covering or _find_linked(question, quotes, about)
-    said = set[str]().union(*(quotes[position].words for position in answers))
-    if said & words <= content_words(" ".join(find_names(question))):
-        return [position for position in answers if quotes[position].similarity >= _MIN_SIMILARITY]
-    return answers
+def may_answer(question: str, words: set[str], text: str) -> bool:
+    """Return whether a sentence is a statement that says more than a question's content words, and what it asks for."""
+    return _says_more(text, words) and _has_kind(text, question, words)
 
 
 def may_answer_foreign(question: str, title: str, text: str) -> bool:
@@ -152,21 +123,6 @@ def _says_more(text: str, words: set[str]) -> bool:
     return not content_words(text) <= words
 
 
-def _find_linked(question: str, quotes: Sequence[Candidate], positions: Sequence[int]) -> list[int]:
-    """Return the quotes with a name of the question, and those with a name that such a quote has brought up."""
-    asked = _list_names(question)
-    links: set[str] = set()
-    for quote in quotes:
-        if _has_any(f"{quote.title} {quote.text}", asked):
-            links |= _list_names(quote.text)
-    linked: list[int] = []
-    for position in positions:
-        quote = quotes[position]
-        if _has_any(f"{quote.title} {quote.text}", asked) or _has_any(quote.text, links):
-            linked.append(position)
-    return linked
-
-
 def _list_names(text: str) -> set[str]:
     """Return the names in a text, in lower case; those that "and" joins are several."""
     names: set[str] = set()
@@ -174,11 +130,6 @@ def _list_names(text: str) -> set[str]:
         if name[0].isalpha():
             names.update(name.lower().split(" and "))
     return names
-
-
-def _has_any(text: str, names: Collection[str]) -> bool:
-    lowered = text.lower()
-    return any(name in lowered for name in names)
 
 
 def _has_kind(text: str, question: str, words: set[str]) -> bool:

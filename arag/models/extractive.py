@@ -21,10 +21,11 @@ from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResu
 from langchain_core.runnables import Runnable
 from langchain_core.utils.function_calling import convert_to_openai_tool
 
-from arag.models.answering import Candidate, find_answers, leads_in, may_answer_foreign, only_asks
+from arag.models.answering import leads_in, may_answer, may_answer_foreign, only_asks
+from arag.models.coverage import Coverage
 from arag.models.names import EXTRACTIVE
 from arag.models.notes import Notes, Sentence, read_conversation
-from arag.text.languages import COMMON_WORDS, SHARED_WORDS, has_english, is_english, is_foreign
+from arag.text.languages import COMMON_WORDS, is_english, is_foreign
 from arag.text.marks import mark, without_marks
 from arag.text.scripts import is_east_asian
 from arag.text.words import content_words, find_literals, find_names, list_terms, stem
@@ -35,8 +36,11 @@ _MAX_KEYWORDS = 8
 _MAX_UNSPACED_CHARACTERS = 8  # of a keyword in a script without spaces: longer ones are clauses
 _MAX_NAMES_PER_SEARCH = 3
 _MAX_OPEN_WORDS_PER_SEARCH = 3
-_MIN_SIMILARITY = 0.4  # to a question in another language than English
-_MOST_WORDS = 0.5  # of such a question
+_MIN_SHARE = 0.35  # of the weight of a question's words: in the sentence that has most of them
+_MIN_TOGETHER = 0.5  # in all quotes
+_MIN_FOREIGN_TOGETHER = 0.45  # the same in other languages than English: endings hide words there
+_MIN_SIMILARITY = 0.5  # of a quote that has only names of the question: other words may say it
+_NEARNESS = 0.2  # what nearness in meaning counts, against all words of the question
 _LINK_BONUS = 1.2  # in words: for a sentence with a name that an earlier quote has brought up
 
 _NOTHING = "Nothing was found in the corpus."
@@ -44,8 +48,6 @@ _NO_WORDS = "Nothing with words of the question was found in the corpus. Nearest
 _NO_ANSWER = "No sentence that was found answers this; here are the best passages."
 _NOTICE = "(Quoted by the built-in extractive model, which is not a language model.)"
 
-_TERM = re.compile(r"\b[^\W_]{3,}(?:[-_][^\W_]{3,})+\b")
-_INVERTED = frozenset(["elle", "elles", "ils", "les", "lui", "moi", "nous", "toi", "vous"])  # French: `peuvent-elles`
 # Words about the texts themselves, in a question that asks how many.
 _ASKING = frozenset(map(stem, ["contain", "document", "file", "line", "mention", "sentence", "text"]))
 _HOW_MANY = re.compile(r"\bhow many\b", re.IGNORECASE)
@@ -91,11 +93,13 @@ def admits_no_answer(answer: str) -> bool:
 
 def _reply(messages: Sequence[BaseMessage], tools: Sequence[Any]) -> AIMessage:
     notes = read_conversation(messages)
-    quotes = _choose_sentences(notes)
+    question = notes.question
+    coverage = Coverage(_list_stems(question), notes.sentences.values(), is_english=_is_in_english(question))
+    quotes = _choose_sentences(notes, coverage)
     tool_names = {tool["function"]["name"] for tool in tools}
     reply = _choose_call(notes, quotes, tool_names)
     if reply is None:
-        reply = AIMessage(_answer(notes, quotes))
+        reply = AIMessage(_answer(notes, quotes, coverage))
     return reply.model_copy(update={"response_metadata": {"model_name": EXTRACTIVE}})
 
 
@@ -199,24 +203,21 @@ def _is_in_english(question: str) -> bool:
     return is_english(question) and not is_foreign(question)
 
 
-def _choose_sentences(notes: Notes) -> list[Sentence]:
-    """Choose sentences one by one: each covers the most open words, and preferably names from the ones before."""
-    open_words = _list_stems(notes.question)
+def _choose_sentences(notes: Notes, coverage: Coverage) -> list[Sentence]:
+    """Choose sentences one by one: each has the rarest open words, and preferably names from the ones before."""
+    open_words = set(coverage.words)
     quotes: list[Sentence] = []
     links: set[str] = set()  # new names
 
     def gain(sentence: Sentence) -> float:
-        covered = open_words & sentence.words
-        if covered <= SHARED_WORDS and not has_english(sentence.text):
-            covered = set()  # "die" alone may be an article
-        words = float(len(covered))
+        weight = coverage.weigh(open_words & coverage.find(sentence))
         if _tells_of(links, sentence.text.lower()):
-            words += _LINK_BONUS
-        return words * (1 + sentence.similarity)
+            weight += _LINK_BONUS / max(1, len(coverage.words))
+        return weight and weight + _NEARNESS * sentence.similarity
 
     sentences = list(notes.sentences.values())
     pool = [sentence for sentence in sentences if not only_asks(sentence.text) and not leads_in(sentence.text)]
-    if not any(map(gain, pool)):
+    if not any(map(coverage.find, pool)):
         pool = sentences
     while pool and len(quotes) < _MAX_QUOTES:
         best = max(pool, key=gain)
@@ -224,7 +225,7 @@ def _choose_sentences(notes: Notes) -> list[Sentence]:
             break
         quotes.append(best)
         pool.remove(best)
-        open_words -= best.words
+        open_words -= coverage.find(best)
         links.update(name.lower() for name in best.new_names(notes.question))
     return quotes
 
@@ -237,77 +238,44 @@ def _tells_of(names: Iterable[str], text: str) -> bool:
     return rest != text and any(map(str.isalnum, rest))
 
 
-def _answer(notes: Notes, quotes: Sequence[Sentence]) -> str:
-    """Quote the sentences, starting with the one that best covers the question's first words."""
+def _answer(notes: Notes, quotes: Sequence[Sentence], coverage: Coverage) -> str:
+    """Quote the sentences, starting with the first that may answer the question."""
     if not quotes:
         return _answer_by_meaning(notes)
-    stems = [stem(word) for word in _list_asked(notes.question)]
-
-    def aim(quote: Sentence) -> float:
-        return sum(1 / position for position, word in enumerate(stems, 1) if word in quote.words)
-
-    answers = _find_answers(notes, quotes)
-    first = max(answers or quotes, key=aim)
+    answers = _find_answers(notes, quotes, coverage)
+    first, *_ = answers or quotes
     others = [quote for quote in quotes if quote is not first]
     lines = [_quote_line(quote) for quote in (first, *others)]
     if notes.count:
         lines.append(without_marks(notes.count))
-    is_counted = notes.count and not _ASKING.isdisjoint(stems)
+    is_counted = notes.count and not _ASKING.isdisjoint(map(stem, _list_asked(notes.question)))
     if not answers and not is_counted:
         lines.insert(0, _NO_ANSWER)
     return "\n".join([*lines, _NOTICE])
 
 
-def _find_answers(notes: Notes, quotes: Sequence[Sentence]) -> Sequence[Sentence]:
-    """Return the quotes that may answer the question; in other languages than English, those near it in meaning."""
-    if not _is_in_english(notes.question):
-        return [quote for quote in quotes if _may_answer(quote, notes)]
-    words = _list_stems(notes.question)
-    found: set[str] = set()
-    for sentence in notes.sentences.values():
-        found |= sentence.words
-    candidates: list[Candidate] = []
-    for quote in quotes:
-        similarity = notes.similarities.get((quote.chunk_id, quote.text), 0.0)
-        candidates.append(Candidate(f"{quote.title} {quote.headings}", quote.text, similarity))
-    return [quotes[position] for position in find_answers(notes.question, words, candidates, found)]
+def _find_answers(notes: Notes, quotes: Sequence[Sentence], coverage: Coverage) -> list[Sentence]:
+    """Return the quotes that may answer the question; none if the quotes leave out too much of it."""
+    shares = [coverage.weigh(coverage.find(quote)) for quote in quotes]
+    said = frozenset[str]().union(*map(coverage.find, quotes))
+    needed = _MIN_TOGETHER if _is_in_english(notes.question) else _MIN_FOREIGN_TOGETHER
+    if max(shares) < _MIN_SHARE or coverage.weigh(said) < needed:
+        return []
+    return [quote for quote in quotes if coverage.find(quote) and _may_answer(quote, notes)]
 
 
 def _may_answer(quote: Sentence, notes: Notes) -> bool:
-    """Return whether a quote may answer a question in another language than English."""
-    if only_asks(quote.text) or not _has_a_term(quote, notes.question):
+    """Return whether a quote has what the question asks for, and more of its words than names, or is near it."""
+    question = notes.question
+    titled = f"{quote.title} {quote.headings}"
+    if not _is_in_english(question):
+        return not only_asks(quote.text) and may_answer_foreign(question, titled, quote.text)
+    words = _list_stems(question)
+    if not may_answer(question, words, quote.text):
         return False
-    if not may_answer_foreign(notes.question, f"{quote.title} {quote.headings}", quote.text):
-        return False
-    return _is_near(quote, notes)
-
-
-def _is_near(quote: Sentence, notes: Notes) -> bool:
-    """Return whether a quote is near the question in meaning, or has most of its words.
-
-    Of other languages than English, endings are not known: a quote that answers may share few words, and one that does
-    not may share a name and common words.
-    """
-    if not notes.similarities:  # no search by meaning was made
-        return True
-    if notes.similarities.get((quote.chunk_id, quote.text), 0.0) >= _MIN_SIMILARITY:
-        return True
-    words = _list_stems(notes.question)
-    return len(words & quote.words) > _MOST_WORDS * len(words)
-
-
-def _has_a_term(quote: Sentence, question: str) -> bool:
-    """Return whether a quote has all parts of a term with hyphens, such as `dpkg-divert`, if the question has one."""
-    said = f"{quote.title} {quote.headings} {quote.text}".lower()
-    has_terms = False
-    for term in _TERM.findall(question.lower()):
-        parts = re.split(r"[-_]", term)
-        if parts[-1] in _INVERTED:
-            continue
-        has_terms = True
-        if all(part in said for part in parts):
-            return True
-    return not has_terms
+    if words & quote.words <= content_words(" ".join(find_names(question))):
+        return notes.similarities.get((quote.chunk_id, quote.text), 0.0) >= _MIN_SIMILARITY
+    return True
 
 
 def _answer_by_meaning(notes: Notes) -> str:

@@ -21,7 +21,8 @@ _FORCED = re.compile(r"(.*?)\n\nWhat was found:\n\n<(passages-\d+)>\n(.*)\n</\2>
 # A similarity, and the passage's place in its document, may follow the mark of a chunk.
 _NOTES = re.compile(r"^ \((?:-?\d\.\d\d|part \d|(?:page|slide|sheet)s? )[^)\n]*\)")
 _PLACE = re.compile(r"(?:^|, )(?:part \d+ of \d+|(?:page|slide)s? \d+|sheets? ).*$")
-_LINE = re.compile(r"^\s*(?:[#|]|```|[-*+•] |\d{1,3}[.)] ).*$", re.MULTILINE)  # a heading, row, fence or item
+# A heading, row, fence or item.
+_LINE = re.compile(r"^(?:\s*(?:[#|]|```|[-*+•] |\d{1,3}[.)] ).*|[^\n|]+ \| .*)$", re.MULTILINE)
 _HEADINGS = re.compile(r"^(?:[^\n|:]+ > )+[^\n|:]+:\s", re.MULTILINE)  # in front of an excerpt's sentences
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+|(?<=[.!?][\"”’)])\s+|(?<=[。！？])(?![”’」』）])|\n\s*\n|…")
 

@@ -239,16 +239,21 @@ def _tells_of(names: Iterable[str], text: str) -> bool:
 
 
 def _answer(notes: Notes, quotes: Sequence[Sentence], coverage: Coverage) -> str:
-    """Quote the sentences, starting with the first that may answer the question."""
+    """Quote the sentences, starting with the one that best covers the question's first words."""
     if not quotes:
         return _answer_by_meaning(notes)
+    stems = [stem(word) for word in _list_asked(notes.question)]
+
+    def aim(quote: Sentence) -> float:
+        return sum(1 / position for position, word in enumerate(stems, 1) if word in quote.words)
+
     answers = _find_answers(notes, quotes, coverage)
-    first, *_ = answers or quotes
+    first = max(answers or quotes, key=aim)
     others = [quote for quote in quotes if quote is not first]
     lines = [_quote_line(quote) for quote in (first, *others)]
     if notes.count:
         lines.append(without_marks(notes.count))
-    is_counted = notes.count and not _ASKING.isdisjoint(map(stem, _list_asked(notes.question)))
+    is_counted = notes.count and not _ASKING.isdisjoint(stems)
     if not answers and not is_counted:
         lines.insert(0, _NO_ANSWER)
     return "\n".join([*lines, _NOTICE])
@@ -261,21 +266,21 @@ def _find_answers(notes: Notes, quotes: Sequence[Sentence], coverage: Coverage) 
     needed = _MIN_TOGETHER if _is_in_english(notes.question) else _MIN_FOREIGN_TOGETHER
     if max(shares) < _MIN_SHARE or coverage.weigh(said) < needed:
         return []
-    return [quote for quote in quotes if coverage.find(quote) and _may_answer(quote, notes)]
+    answers = [quote for quote in quotes if coverage.find(quote) and _may_answer(quote, notes)]
+    said = frozenset[str]().union(*map(coverage.find, answers))
+    if said <= content_words(" ".join(find_names(notes.question))):
+        return [
+            quote for quote in answers if notes.similarities.get((quote.chunk_id, quote.text), 0.0) >= _MIN_SIMILARITY
+        ]
+    return answers
 
 
 def _may_answer(quote: Sentence, notes: Notes) -> bool:
-    """Return whether a quote has what the question asks for, and more of its words than names, or is near it."""
+    """Return whether a quote has what the question asks for."""
     question = notes.question
-    titled = f"{quote.title} {quote.headings}"
-    if not _is_in_english(question):
-        return not only_asks(quote.text) and may_answer_foreign(question, titled, quote.text)
-    words = _list_stems(question)
-    if not may_answer(question, words, quote.text):
-        return False
-    if words & quote.words <= content_words(" ".join(find_names(question))):
-        return notes.similarities.get((quote.chunk_id, quote.text), 0.0) >= _MIN_SIMILARITY
-    return True
+    if _is_in_english(question):
+        return may_answer(question, _list_stems(question), quote.text)
+    return not only_asks(quote.text) and may_answer_foreign(question, f"{quote.title} {quote.headings}", quote.text)
 
 
 def _answer_by_meaning(notes: Notes) -> str:

@@ -12,10 +12,23 @@ _LEVELS = {0: 1, 2: 2, 3: 2}  # of headings, by their indentations
 _MAX_BELOW = 2  # lines below a heading, in which its text begins
 
 
-def find_manual(text: str) -> str:
-    """Return the name of a printed manual page, such as `ls(1)`; an empty string for another text."""
+def split_manual(text: str) -> tuple[str, str]:
+    """Return the title of a printed manual page, such as `ls(1)`, and its text without head and foot.
+
+    The title of another text is empty.
+    """
     head = _HEAD.match(text)
-    return head[1] if head else ""
+    if head is None:
+        return "", text
+    name = head[1]
+    body = text[head.end() :].rstrip()
+    above, _, last = body.rpartition("\n")
+    is_foot = last.endswith(name)
+    if is_foot:
+        body = above.rstrip()
+    is_in_capitals = name[: name.rfind("(")].isupper()
+    title = name.lower() if is_in_capitals else name
+    return title, body.lstrip("\n") + "\n"
 
 
 def mark_manual(text: str) -> str:

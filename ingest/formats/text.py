@@ -19,9 +19,8 @@ from arag.ingest.formats.content import (
     join_pages,
 )
 from arag.ingest.formats.lines import join_lines
-from arag.ingest.formats.man_pages import split_head
 from arag.ingest.formats.markdown import FENCED, show_markdown
-from arag.ingest.formats.printed_manuals import find_manual, mark_manual
+from arag.ingest.formats.printed_manuals import mark_manual, split_manual
 from arag.ingest.formats.restructured import find_title, mark_titles
 from arag.ingest.formats.sections import mark_sections
 from arag.ingest.formats.text_pages import without_running_heads
@@ -76,7 +75,7 @@ def read_text(path: Path, encoding: str = "") -> Content:
     if path.name.lower().endswith(_SOURCES):
         return read_markdown(path, encoding)
     text = _without_printing(decode_text(path.read_bytes(), encoding))
-    manual = find_manual(text)
+    manual, text = split_manual(text)
     if manual:
         return Content(
             title=manual,
@@ -85,7 +84,6 @@ def read_text(path: Path, encoding: str = "") -> Content:
             is_plain=True,
         )
     marks_headings = False
-    name, text = split_head(text)
     package = find_package(text)
     if not _has_headings(text):
         is_changelog = has_entries(text)
@@ -95,7 +93,7 @@ def read_text(path: Path, encoding: str = "") -> Content:
             marks_headings = True
     text = _TITLE_ABOVE_TEXT.sub(r"\1\n\n", text)
     if package is None:
-        title = name or _title_line(text)
+        title = _title_line(text)
     else:
         title = f"{package} {path.stem}" if package else ""  # the first line names the newest version
     pages = text.split(_FORM_FEED)

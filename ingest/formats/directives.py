@@ -15,6 +15,7 @@ from arag.ingest.formats.restructured_tables import (
     read_simple,
 )
 
+_MAX_LINES = 5_000  # of a directive or table: each is looked for in so many lines after its first one
 _DIRECTIVE = re.compile(r"( *)\.\. ([\w:.+-]+)::(?:\s+(.*))?$")
 _OPTION = re.compile(r"\s+:([\w-]+):(?:\s+(.*))?$")
 _LITERAL = re.compile(r"(?! *\.\. ).*::\s*$")  # the lines set in below are code
@@ -98,15 +99,16 @@ def show_directives(text: str) -> str:
     number = 0
     while number < len(lines):
         line = lines[number]
+        following = slice(number, number + _MAX_LINES)
         directive = _DIRECTIVE.match(line)
         if directive:
-            block, read = _show_directive(directive, lines[number:])
+            block, read = _show_directive(directive, lines[following])
         elif GRID_BORDER.match(line):
-            block, read = _apart(*read_grid(lines[number:]))
+            block, read = _apart(*read_grid(lines[following]))
         elif SIMPLE_BORDER.match(line):
-            block, read = _apart(*read_simple(lines[number:]))
+            block, read = _apart(*read_simple(lines[following]))
         else:
-            read = _count_set_in(lines[number:]) if _LITERAL.match(line) else 1
+            read = _count_set_in(lines[following]) if _LITERAL.match(line) else 1
             block = lines[number : number + read]
         if not read:
             block, read = [line], 1

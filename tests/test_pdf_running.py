@@ -89,6 +89,11 @@ def test_a_number_after_the_words_of_a_foot(read, pages, foot):
     assert [page[-1] for page in words[1:]] == ["b", "c", "d", "e", "f"][: pages - 1]
 
 
+def test_a_foot_of_both_pages_of_a_letter(read):
+    words = read_pages(read, book(["", ""], ["Payable to the Orra Mill"] * 2))
+    assert ["Payable" in page for page in words] == [True, False]
+
+
 def test_numbers_at_the_end_of_pages_that_are_no_numbers_of_pages(read):
     words = read_pages(read, book([""] * 6, [f"Figure {number}" for number in range(1, 7)]))
     assert [page[-2:] for page in words] == [["Figure", str(number)] for number in range(1, 7)]

@@ -169,8 +169,8 @@ def _is_one_text(edges: Sequence[Edge], pages: int) -> bool:
     """Return whether most pages have the same text at a place, and hardly any page another one."""
     counts = _count_texts(edges)
     most = max(counts.values(), default=0)
-    has_numbers = all(edge.has_number for edge in edges)
-    min_pages = min_feet(pages) if has_numbers else MIN_PAGES
+    are_certain = all(edge.has_number or edge.is_foot for edge in edges)
+    min_pages = min_feet(pages) if are_certain else MIN_PAGES
     is_on_most_pages = most >= max(min_pages, pages // 2 + 1)
     variants = len(edges) - most
     max_variants = _MAX_VARIANTS * len(edges)

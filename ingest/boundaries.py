@@ -31,7 +31,8 @@ LIST_ITEM = re.compile(
     r"\s*(?:[-*+•‣◦·]|\d{1,3}[.)]|\[?(?:\d{4}-\d\d-\d\d[T ]|[A-Z][a-z]{2} [ \d]\d )?\d\d:\d\d:\d\d\S{0,40})\s+"
 )
 _WHITE = re.compile(r"\s*")
-_BLOCK_NUMBER = re.compile(r"\s*(?:[-*+•‣◦·]\s+)?(?:\d{1,3}\.)+\s+")  # of a section: its name follows
+# Of a section, whose name follows, or of an item that readers show with a letter or a Roman number.
+_BLOCK_NUMBER = re.compile(r"\s*(?:(?:[-*+•‣◦·]\s+)?(?:\d{1,3}\.)+|- (?:\d+|[A-Za-z]|[ivxlc]+|[IVXLC]+)\.)\s+")
 LEADERS = r"(?:(?:\. ?){4,}|(?:… ?){2,}|_{4,}|·{4,})"  # between an entry of contents or of an index and its page
 PAGE = r"(?:\d{1,4}|[ivxlc]+)\b"
 _LEADERS_BEFORE = re.compile(rf"{LEADERS}\s*$")

@@ -18,7 +18,6 @@ DOCBOOK = (
     ("part", "text"),
     [
         ("<section><title>Oil</title><p>Fill it.</p></section>", "## Oil\n\nFill it."),
-        ("<steps><item><p>Open <gui>it</gui>.</p></item><item><p>Wait.</p></item></steps>", "- Open it.\n- Wait."),
         ("<terms><item><title>Wick</title><p>It burns.</p></item></terms>", "Wick: It burns."),
         ("<note><title>Care</title><p>It is hot.</p></note>", "Care\n\nIt is hot."),
         ("<screen>a\n  b</screen>", "a\n  b"),
@@ -137,3 +136,12 @@ def test_other_files_with_such_extensions_have_no_reader(tmp_path):
     assert known == ["a.xml"]
     with Readers({".xml": ".txt"}) as readers:
         assert readers.read(tmp_path / "map.xml").text.startswith("<map>")
+
+
+def test_numbered_lists_have_their_numbers(read):
+    steps = "<steps><item><p>Open <gui>it</gui>.</p></item><item><p>Wait.</p></item></steps>"
+    assert read("keys.page", MALLARD.format(steps)).text.endswith("\n1. Open it.\n2. Wait.")
+    inner = "<orderedlist><listitem><para>oil</para></listitem></orderedlist>"
+    first = f"<listitem><para>Fill</para>{inner}</listitem>"
+    items = f"<orderedlist startingnumber='4'>{first}<listitem><para>Light</para></listitem></orderedlist>"
+    assert read("a.docbook", DOCBOOK.format(items)).text.endswith("\n4. Fill\n  - a. oil\n5. Light")

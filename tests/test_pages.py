@@ -254,6 +254,17 @@ def test_a_page_with_headings_says_that_it_marks_them(read, html, marked):
 # --- titles and marks of whole sites ---
 
 
+def test_a_numbered_item_is_one_sentence_and_no_heading(read):
+    from arag.ingest.sentences import split_sentences
+
+    below = "The wick of the lamp is dry, and it stays so."
+    text = read("a.html", f"Do:<ol><li>Fill it<p>{below}<li>Light it</ol><ol type=a><li>The end.</ol>").text
+    sentences = split_sentences(text)
+    shown = [text[s.start : s.end] for s in sentences]
+    assert shown == ["Do:", "1. Fill it", below, "2. Light it", "- a. The end."]
+    assert {s.heading for s in sentences} == {""}
+
+
 def write_site(folder, titles):
     folder.mkdir()
     for number, title in enumerate(titles):

@@ -13,6 +13,7 @@ from lxml import etree
 from arag.ingest.formats.content import Content, name_parts
 from arag.ingest.formats.frame import CODE_LINE_END, FRAME_END, FRAME_START, find_empty_frame, find_frame, mark_lines
 from arag.ingest.formats.html_hidden import find_hidden, find_navigation, leads_elsewhere
+from arag.ingest.formats.html_lists import find_items, without_own_number
 from arag.ingest.formats.html_neighbours import separate_neighbours
 from arag.ingest.formats.html_pages import decode_html, find_inside, parse_html
 from arag.ingest.formats.html_quotes import QUOTE_END, QUOTE_START, find_quotes, quote_lines
@@ -56,24 +57,33 @@ _SOURCE_LINE_END = re.compile(r"[ \t\r\f]*\n[ \t\n\r\f]*")
 _NO_BREAK_SPACE = "\u00a0"
 _CODE_INDENTATION = 4 * _NO_BREAK_SPACE
 _ITEM = "\0"  # begins an item of a list; no text of a page has a NUL
+_MARK_END = "\x06"  # ends its bullet or number
 _HEADING = "\x01"  # stands for `#`, which may also begin a line of text
 _TERM_END = "\x02"  # ends a term of a list of definitions
 _DEFINITION = "\x03"  # begins its definition
 _TERM_AND_DEFINITION = re.compile(
     rf"^([^\n{_HEADING}{_TERM_END}{CODE_LINE_END}]{{1,100}}?)[:：]?[ \n]*{_TERM_END}[\s{_TERM_END}]*{_DEFINITION}"
-    rf"[ \n]*(?=[^\s{_HEADING}{_ITEM}])",
+    rf"[ \n]*(?=[^\s{_HEADING}])",
     re.MULTILINE,
 )
 _NOTE_NUMBER = re.compile(r"\(\d{1,4}\)|\[\d{1,4}\]")  # of a footnote, which stands above it
-_MARKS = {"li": (_ITEM, ""), "dt": ("", _TERM_END), "dd": (_DEFINITION, "")}  # before and after a text
+_MARKS = {"dt": ("", _TERM_END), "dd": (_DEFINITION, "")}  # before and after a text
 _ALL_MARKS = (
-    _HEADING + _TERM_END + _DEFINITION + LINE_END + CODE_LINE_END + FRAME_START + FRAME_END + QUOTE_START + QUOTE_END
+    f"{_HEADING}{_MARK_END}{_TERM_END}{_DEFINITION}{LINE_END}{CODE_LINE_END}"
+    f"{FRAME_START}{FRAME_END}{QUOTE_START}{QUOTE_END}"
 )
 _LONE_BOX = re.compile(r"^\[[ x]\]$", re.MULTILINE)  # of a form: it opens a menu
-_EMPTY_ITEM = re.compile(rf"{_ITEM}[ \n]*(?=$|{_ITEM}|{_HEADING}{{1,6}} )")  # or one that holds a heading
-_ITEM_START = re.compile(rf"{_ITEM}[ \n]*")
 _FRAME_MARK = f"[{FRAME_START}{FRAME_END}]*"
-_GAP_BETWEEN_ITEMS = re.compile(rf"^({_FRAME_MARK}- [^\n{CODE_LINE_END}]*)\n+(?={_FRAME_MARK}- )", re.MULTILINE)
+_ITEM_START = re.compile(rf"{_ITEM}([^{_MARK_END}]*){_MARK_END}[ \n]*")
+_EMPTY_ITEM = re.compile(rf"{_ITEM_START.pattern}(?=$|{_FRAME_MARK}{_ITEM}|{_HEADING}{{1,6}} )")  # or one of a heading
+_ITEM_IN_CELL = re.compile(rf"{_ITEM}[{_NO_BREAK_SPACE}]*-? ?([^{_MARK_END}]*){_MARK_END}")
+_NUMBER = rf"{_ITEM}{_NO_BREAK_SPACE}*\d"
+_NUMBER_AFTER_TERM = re.compile(rf": (?={_NUMBER})")
+# A numbered item follows the line before it at once: by itself, it would look like the title of a section.
+_GAP_BEFORE_NUMBER = re.compile(rf"\n+(?={_FRAME_MARK}{_NUMBER})")
+_GAP_BETWEEN_ITEMS = re.compile(
+    rf"^({_FRAME_MARK}(?:- |{_ITEM})[^\n{CODE_LINE_END}]*)\n+(?={_FRAME_MARK}(?:- |{_ITEM}))", re.MULTILINE
+)
 
 _TITLE = etree.XPath("string(head/title)", smart_strings=False)
 _DOXYGEN_TITLE = etree.XPath("//div[@class = 'headertitle']/div[@class = 'title'][not(//h1)]")
@@ -176,6 +186,7 @@ class _Layout:
     rows: set[etree._Element]  # of no table of data, which a browser shows as one line each
     tables: set[etree._Element]
     cells: set[etree._Element]
+    items: dict[etree._Element, str]  # of lists, with their bullets and numbers
     cell_texts: dict[etree._Element, str] = field(default_factory=dict)
 
 
@@ -231,6 +242,7 @@ def _find_layout(page: etree._Element, left_out: Collection[etree._Element]) -> 
         rows=_find_rows(page, tables),
         tables=tables,
         cells=find_inside(tables, *CELLS),
+        items=find_items(page),
     )
 
 
@@ -292,10 +304,19 @@ def _mark_up(element: etree._Element, text: str, layout: _Layout) -> str:
         return "\n".join(lines).replace(" ", _NO_BREAK_SPACE)
     if element.tag in _HEADINGS:
         return _mark_heading(element, text)
+    if element in layout.items:
+        return _mark_item(text, layout.items[element])
     if element.tag == "dd" and not text.strip():
         return ""  # its term is a line of its own, and so is the next one
     before, after = _MARKS.get(element.tag, ("", ""))
     return f"{before}{text}{after}"
+
+
+def _mark_item(text: str, mark: str) -> str:
+    if not text.strip():
+        return ""
+    mark = without_own_number(mark, text)
+    return f"{_ITEM}{mark}{_MARK_END}{text}"
 
 
 def _mark_heading(element: etree._Element, text: str) -> str:
@@ -372,20 +393,23 @@ def _tidy(text: str) -> str:
     text = re.sub(" +", " ", text)
     text = re.sub(" *\n *", "\n", text)
     text = _EMPTY_ITEM.sub("", text)
-    text = _ITEM_START.sub("- ", text)
+    text = _ITEM_START.sub(rf"{_ITEM}\1 ", text)
     text = _GAP_BETWEEN_ITEMS.sub(r"\1\n", text)
+    text = _GAP_BEFORE_NUMBER.sub("\n", text)
     if _DEFINITION in text:
         text = _TERM_AND_DEFINITION.sub(r"\1: ", text)
+        text = _NUMBER_AFTER_TERM.sub(":\n", text)
     text = text.replace(_TERM_END, "").replace(_DEFINITION, "")
     if "[" in text:
         text = _LONE_BOX.sub("", text)
     text = re.sub("\n{3,}", "\n\n", text)
-    text = text.strip().replace(_NO_BREAK_SPACE, " ")
+    text = text.strip().replace(_ITEM, "").replace(_NO_BREAK_SPACE, " ")
     return escape_structure(text).replace(_HEADING, "#")
 
 
 def _on_one_line(text: str) -> str:
     text = show_line_ends(text)
-    for mark in (_ITEM, _TERM_END, _DEFINITION, QUOTE_START, QUOTE_END):
+    text = _ITEM_IN_CELL.sub(r" \1 ", text)
+    for mark in (_TERM_END, _DEFINITION, QUOTE_START, QUOTE_END):
         text = text.replace(mark, " ")
     return collapse_whitespace(text)

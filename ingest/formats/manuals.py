@@ -67,7 +67,9 @@ _SEPARATORS = {"keycombo": "+", "keyseq": "+", "menuchoice": " > ", "guiseq": " 
 _BEFORE = {"shortcut": " ", "refpurpose": " – "}  # in place of the separator
 _AROUND = {"quote": ("“", "”"), "footnote": (" (", ")"), "shortcut": ("(", ")")}
 _LINKS = {"link": ("href", "xref", "linkend"), "ulink": ("url",), "xref": ("linkend",)}
-_SPANS = ("rowspan", "colspan")
+_KEPT = ("rowspan", "colspan", "type", "start")  # attributes of tables and lists
+_NUMBERED = {"orderedlist": {"orderedlist"}, "substeps": {"substeps", "procedure"}}  # and what they are numbered in
+_NUMBERS = ("arabic", "loweralpha", "lowerroman", "upperalpha", "upperroman")  # of lists in each other
 _PARAGRAPHS = ("para", "simpara")
 _MAX_LEVEL = 6
 _MAX_NAMES = 80  # characters of names of entities in a note
@@ -87,9 +89,9 @@ def read_manual(path: Path) -> Content:
     for element in list(names):
         _mark_up(element, names, titles)
     for element in names:
-        spans = {key: element.get(key) for key in _SPANS if element.get(key)}
+        kept = {key: element.get(key) for key in _KEPT if element.get(key)}
         element.attrib.clear()
-        element.attrib.update(spans)
+        element.attrib.update(kept)
     page = etree.Element("html")
     etree.SubElement(page, "body").append(root)
     content = html_content(etree.tostring(page, method="html", encoding="unicode"))
@@ -119,6 +121,8 @@ def _mark_up(element: etree._Element, names: _Names, titles: Mapping[str, str]) 
         _put_around(element, *_AROUND[name], names)
     if name == "entry":
         _show_spans(element, names)
+    if name in _NUMBERED:
+        _show_numbers(element, names)
     element.tag = _find_tag(element, names)
 
 
@@ -186,6 +190,14 @@ def _put_around(element: etree._Element, before: str, after: str, names: _Names)
         element[-1].tail = (element[-1].tail or "").rstrip() + after
     else:
         element.text += after
+
+
+def _show_numbers(numbered: etree._Element, names: _Names) -> None:
+    """Say how the items of a list are numbered as web pages do; in another one, they have letters."""
+    around = [each for each in numbered.iterancestors() if names.get(each) in _NUMBERED[names[numbered]]]
+    form = _NUMBERS[len(around) % len(_NUMBERS)]
+    numbered.set("type", numbered.get("numeration", form))
+    numbered.set("start", numbered.get("startingnumber", "1"))
 
 
 def _show_spans(entry: etree._Element, names: _Names) -> None:

@@ -265,6 +265,14 @@ def test_a_numbered_item_is_one_sentence_and_no_heading(read):
     assert {s.heading for s in sentences} == {""}
 
 
+def test_a_printed_manual_page_in_a_page_has_its_headings(read):
+    head = "LAMP(8)            LAMP(8)"
+    name = "<b>NAME</b>\n       lamp - a light\n\n       # a remark"
+    author = "<b>AUTHOR</b>\n       Ann Lee\n       Tolk, Isle\n\n       Bo Ray\n       Gull Rock"
+    text = read("lamp.8.html", f"<pre>\n{head}\n\n{name}\n\n{author}\n\n           LAMP(8)\n</pre>").text
+    assert [line for line in text.split("\n") if not line.startswith(" ")] == ["# NAME", "", "", "# AUTHOR", ""]
+
+
 def write_site(folder, titles):
     folder.mkdir()
     for number, title in enumerate(titles):

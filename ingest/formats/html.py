@@ -26,9 +26,10 @@ from arag.ingest.formats.inline import (
     raise_text,
     take_ruby,
 )
-from arag.ingest.formats.lines import LINE_END, show_line_ends
+from arag.ingest.formats.lines import LINE_END, join_lines, show_line_ends
 from arag.ingest.formats.mathml import formula_text
 from arag.ingest.formats.navigation import find_bars
+from arag.ingest.formats.printed_manuals import mark_manual, split_manual
 from arag.ingest.formats.text import first_heading
 from arag.ingest.outline import escape_code, escape_structure, has_marked_headings
 from arag.text.normalise import collapse_whitespace, count, shorten
@@ -72,6 +73,7 @@ _ALL_MARKS = (
     f"{_HEADING}{_MARK_END}{_TERM_END}{_DEFINITION}{LINE_END}{CODE_LINE_END}"
     f"{FRAME_START}{FRAME_END}{QUOTE_START}{QUOTE_END}"
 )
+_MANUAL_HEADING = re.compile(r"^#+(?= )", re.MULTILINE)
 _LONE_BOX = re.compile(r"^\[[ x]\]$", re.MULTILINE)  # of a form: it opens a menu
 _FRAME_MARK = f"[{FRAME_START}{FRAME_END}]*"
 _ITEM_START = re.compile(rf"{_ITEM}([^{_MARK_END}]*){_MARK_END}[ \n]*")
@@ -335,9 +337,20 @@ def _show_code(text: str) -> str:
         return ""
     lines = lines[filled[0] : filled[-1] + 1]
     plain = [line.replace(_NO_BREAK_SPACE, " ") for line in lines]
+    manual, text = split_manual("\n".join(plain))
+    if manual:
+        return _show_manual(text)
     if escape_code(plain) != plain:
         lines = [f"{_CODE_INDENTATION}{line}" if line.strip() else "" for line in lines]
     return CODE_LINE_END.join(lines)
+
+
+def _show_manual(text: str) -> str:
+    """Return a printed manual page, whose headings are those of the page around it."""
+    marked = join_lines(mark_manual(text))
+    marked = _MANUAL_HEADING.sub(lambda marks: _HEADING * len(marks[0]), marked)
+    shown = marked.strip("\n").replace("\n", CODE_LINE_END)
+    return shown.replace(" ", _NO_BREAK_SPACE).replace(f"{_HEADING}{_NO_BREAK_SPACE}", f"{_HEADING} ")
 
 
 def _is_label(element: etree._Element, heading: str) -> bool:

@@ -57,7 +57,8 @@ _MAKER = (
     r"(?:[^\s:]+ )+[a-zß-öø-ÿ]{4,}: [^\W\d_a-z][\w.-]*(?: [^\W\d_a-z][\w.-]*){1,3}(?: \([\d,–-]+\))?"
     r"|(?i:authors?|autor(?:en)?|auteurs?|autores|autori|maintainers?|contact|kontakt): .*"
 )
-_REMARK = re.compile(rf"{_JOKE_OR_ADDRESS}|{_RIGHTS}|^(?:{_MAKER})\Z")
+_ENUMERATION = r";[^;]+;"  # such as the labels of a drawing
+_REMARK = re.compile(rf"{_JOKE_OR_ADDRESS}|{_RIGHTS}|{_ENUMERATION}|^(?:{_MAKER})\Z")
 # A line of a paragraph must also have at least two words, each with a capital except for short ones. It must not end
 # with repeated words, as a table's header does: `Planned Actual Planned Actual`. One word is enough after a number such
 # as 3.4. A line that ends with `and` goes on.
@@ -214,7 +215,7 @@ def _is_marked_heading(line: str) -> bool:
 
 
 def _says_something(name: str) -> bool:
-    """Return whether a line is a joke, an address, or about rights or makers, or has a verb or many small words."""
+    """Return whether a line is a remark, an address, an enumeration, or has a verb or many small words."""
     has_open_bracket = name.count("(") != name.count(")")
     if has_open_bracket or _REMARK.search(name):
         return True

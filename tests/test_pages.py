@@ -175,7 +175,7 @@ def test_forms_have_what_is_typed_and_chosen(read):
         "<input type=submit value=Send></form>"
     )
     assert read("a.html", page).text == (
-        "Name Odvar Felisk\n\n[x] Rye\n\n[ ] Oats\n\nBy noon.\n\n[ ] Mill\n\n[x] Quay\n\nNorth\n\nSouth"
+        "Name Odvar Felisk\n\n[x] Rye\n\n[ ] Oats\n\nBy noon.\n\n- [ ] Mill\n- [x] Quay\n- North\n- South"
     )
 
 
@@ -345,3 +345,11 @@ def test_marks_that_lead_to_headings_are_not_text(tmp_path):
 )
 def test_what_a_style_sheet_sets_apart_is_not_one_word(read, html, text):
     assert read("a.html", html).text == text
+
+
+def test_labels_of_a_drawing_are_no_heading(make_index):
+    labels = "".join(f"<text>{word}</text>" for word in ["RYE", "OATS", "WHEAT"])
+    index = make_index({"a.html": f"<svg>{labels}</svg><p>The mill grinds what the farms bring in the autumn."})
+    (chunk,) = index.read("a.html:0").chunks
+    assert chunk.text.startswith("RYE; OATS; WHEAT")
+    assert {sentence.heading for sentence in chunk.sentences} == {""}

@@ -85,3 +85,30 @@ def test_a_foot_with_the_time_at_which_each_page_was_made_is_kept_once(tmp_path)
     page = "<h1>{0}</h1><p>About {0}.<div class=footer>Generated on 4 May 2023 20:07:{1:02} by Doxygen</div>"
     pages = [page.format(topic, number) for number, topic in enumerate(TOPICS)]
     assert "".join(read_folder(tmp_path, pages)).count("Generated") == 1
+
+
+@pytest.mark.parametrize(
+    ("frame", "kept"),
+    [
+        ("<h1 id=header><a href=h>The guild</a></h1>{page}", "- The guild"),
+        ("{page}<div class=toc-frame><h4>The handbook</h4></div>", "- The handbook"),
+        ("<div><a href=h><img alt='The guild'></a>{page}</div>", "- The guild"),
+        (
+            "{page}<form action='/search'><select><option>Search pages<option>Search news</select></form>",
+            "- Search news",
+        ),
+    ],
+)
+@pytest.mark.parametrize("title", ["h2", "p"])
+def test_the_name_of_a_site_is_no_heading_of_the_page_that_keeps_it(make_index, frame, kept, title):
+    body = "<{title}>{topic}</{title}><p>The {topic} of the guild was built by the keeper in the spring."
+    pages = {
+        f"{number}.html": frame.format(page=body.format(title=title, topic=topic))
+        for number, topic in enumerate(TOPICS)
+    }
+    index = make_index(pages)
+    chunks = [index.read(f"{name}:0").chunks[0] for name in pages]
+    assert "\n".join(chunk.text for chunk in chunks).count(kept) == 1
+    for chunk, topic in zip(chunks, TOPICS, strict=True):
+        headings = [sentence.heading for sentence in chunk.sentences]
+        assert set(headings) <= {"", topic}

@@ -101,7 +101,8 @@ def _find_unnamed(page: etree._Element) -> Iterator[etree._Element]:
     is_below_heading = False
     for element in page.iter(*_HEADINGS, *_LISTS, *_TEXT_BLOCKS, "a"):
         if element.tag == "a":
-            if is_above_title and _is_logo(element):
+            may_be_logo = is_above_title or not title
+            if may_be_logo and _is_logo(element):
                 yield element
             continue
         if element.tag in _HEADINGS:

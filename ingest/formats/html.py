@@ -68,7 +68,11 @@ _TERM_AND_DEFINITION = re.compile(
     re.MULTILINE,
 )
 _NOTE_NUMBER = re.compile(r"\(\d{1,4}\)|\[\d{1,4}\]")  # of a footnote, which stands above it
-_MARKS = {"dt": ("", _TERM_END), "dd": (_DEFINITION, "")}  # before and after a text
+_MARKS = {  # before and after a text
+    "option": (f"{_ITEM}-{_MARK_END}", ""),
+    "dt": ("", _TERM_END),
+    "dd": (_DEFINITION, ""),
+}
 _ALL_MARKS = (
     f"{_HEADING}{_MARK_END}{_TERM_END}{_DEFINITION}{LINE_END}{CODE_LINE_END}"
     f"{FRAME_START}{FRAME_END}{QUOTE_START}{QUOTE_END}"

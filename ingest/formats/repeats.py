@@ -13,8 +13,11 @@ from pathlib import Path
 from typing import TypeVar
 
 from arag.ingest.formats.frame import FRAME_START
+from arag.text.contents import is_heading_of_contents
 
 _TIME = re.compile(r"\b\d\d:\d\d:\d\d\b")  # at which a page was made, as Doxygen and others write below each
+
+_MAY_BE_HEADING = re.compile(rf"{FRAME_START}(?:#+ )?([^\W\d_][^|.:;,]{{0,100}})|{FRAME_START}#+ (.+)")
 
 _Page = TypeVar("_Page")
 
@@ -71,19 +74,33 @@ def _is_of_frame(line: str) -> bool:
 
 
 def without_repeats(text: str, page: Path, keepers: Mapping[str, Path]) -> str:
-    """Return the text of a web page without the lines of its frame that another page keeps, and without marks."""
+    """Return the text of a web page without the lines of its frame that another page keeps, and without marks.
+
+    What is kept for all pages, such as the site's name, is an item of a list, and not a heading of this page's text.
+    """
     blocks: list[str] = []
     for block in text.split("\n\n"):
         lines = block.split("\n")
         kept: list[str] = []
         for line in lines:
-            keeper = keepers.get(_without_time(line), page)
-            if keeper == page:
+            keeper = keepers.get(_without_time(line))
+            if keeper is None:
                 kept.append(line)
+            elif keeper == page:
+                kept.append(_without_heading(line))
         if kept and not _is_menu(lines, len(kept)):
             blocks.append("\n".join(kept))
     shown = "\n\n".join(blocks) or text
     return shown.replace(FRAME_START, "")
+
+
+def _without_heading(line: str) -> str:
+    """Return a line that may be a heading as an item of a list. Contents keep their name."""
+    match = _MAY_BE_HEADING.fullmatch(line)
+    if match is None:
+        return line
+    name = match[1] or match[2]
+    return name if is_heading_of_contents(name) else f"- {name}"
 
 
 def _is_menu(lines: list[str], kept: int) -> bool:

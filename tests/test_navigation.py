@@ -61,8 +61,7 @@ BARE = """<p><a href="ch01.html">&lt;&lt; {prev}</a> | <a href="index.html">{hom
 
 EXIM = """<div id="content"><a class="previous_page" href="ch01.html">&lt;-previous</a>\
 <a class="next_page" href="ch03.html">next-&gt;</a><div class="chapter">{body}</div>
-<a href="ch01.html">&lt;-previous</a><a href="index.html">Table of Contents</a>\
-<a href="ch03.html">next-&gt;</a></div>"""
+<a href="ch01.html">&lt;-previous</a><a href="i.html">Table of Contents</a><a href="ch03.html">next-&gt;</a></div>"""
 
 PYDATA = """<main>{body}<div class="prev-next-area"><a class="left-prev" href="ch01.html" title="previous page">
 <div class="prev-next-info"><p class="prev-next-subtitle">previous</p><p class="prev-next-title">1. Lights</p></div></a>

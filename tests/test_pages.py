@@ -329,7 +329,10 @@ def test_marks_that_lead_to_headings_are_not_text(tmp_path):
             "<dl><dt><strong>flour</strong><span class='classifier'>int</span><dd>In sacks.</dl>",
             "flour : int: In sacks.",
         ),
-        ("<dl><dt>flour: <span class='classifier'>int</span><dd>In sacks.</dl>", "flour: int: In sacks."),
+        (
+            "<dl><dt>flour <span class='classifier-delimiter'>:</span> <span class='classifier'>int</span></dl>",
+            "flour : int",
+        ),
         ("<dl><dt><span class='classifier'>int</span><dd>In sacks.</dl>", "int: In sacks."),
         ("<p><span class='mlabel'>inline</span><span class='mlabel'>static</span>", "inline static"),
         ("<p>Press <span class='keycap'>Ctrl</span><span class='keycap'>H</span>.", "Press Ctrl H."),

@@ -6,26 +6,19 @@ import re
 
 from lxml import etree
 
-_NOT_IN_CODE = "not(ancestor::pre or ancestor::code)"
-
 
 def _has_class(name: str) -> str:
     return f"contains(concat(' ', normalize-space(@class), ' '), ' {name} ')"
 
 
-_IS_KEY = f"self::kbd or {_has_class('keycap')}"
-_CLASSIFIERS = etree.XPath(f"//dt/*[{_has_class('classifier')}]")  # of docutils and Sphinx: the type of a parameter
-_TEXT_BEFORE = etree.XPath("preceding-sibling::node()/descendant-or-self::text()", smart_strings=False)
-# The labels of members in Doxygen, keys, and what is shown above a word that a mouse points at.
-_LABELS = etree.XPath(
-    f"//*[{_has_class('mlabel')}]/following-sibling::node()[1][{_has_class('mlabel')}]"
-    f" | //*[{_IS_KEY}]/following-sibling::node()[1][{_IS_KEY}]"
-    f" | //*[{_has_class('tooltip')}]/span"
+# The types of parameters, as docutils and Sphinx write them. Older versions write the colon, too.
+_CLASSIFIERS = etree.XPath(
+    f"//dt/*[{_has_class('classifier')}][preceding-sibling::node()[normalize-space()]]"
+    f"[not(preceding-sibling::*[{_has_class('classifier-delimiter')}])]"
 )
-_NEIGHBOURING_LINKS = etree.XPath(
-    f"//a[@href][{_NOT_IN_CODE}]/following-sibling::node()[1][self::a/@href != preceding-sibling::a[1]/@href]"
-)
-_LINKS_BEFORE_BAR = etree.XPath(f"//a[@href][contains(following-sibling::text()[1], '|')][{_NOT_IN_CODE}]")
+_TIPS = etree.XPath(f"//*[{_has_class('tooltip')}]/span")  # shown above a word that a mouse points at
+_LINKS = etree.XPath("//a[@href][not(ancestor::pre or ancestor::code)]")
+_KEYS_AND_LABELS = etree.XPath(f"//kbd | //*[{_has_class('keycap')}] | //*[{_has_class('mlabel')}]")  # of Doxygen
 _BAR_BEFORE_TEXT = re.compile(r"^\s*\|\s+(?=[^\s|])")
 _BAR_AT_END = re.compile(r"(?<![\s|])\s*\|\s*$")
 
@@ -33,27 +26,33 @@ _BAR_AT_END = re.compile(r"(?<![\s|])\s*\|\s*$")
 def separate_neighbours(page: etree._Element) -> None:
     """Write what a browser shows between elements of a line: a colon, a space, or a comma for a bar."""
     for classifier in _CLASSIFIERS(page):
-        before = "".join(_TEXT_BEFORE(classifier)).strip()
-        if before and not before.endswith(":"):
-            _write_before(classifier, " : ")
-    for label in _LABELS(page):
-        _write_before(label, " ")
-    for link in _NEIGHBOURING_LINKS(page):
-        before = "".join(link.getprevious().itertext())
-        after = "".join(link.itertext())
-        if before[-1:].isalnum() and after[:1].isalnum():
-            _write_before(link, " ")
-    for link in _LINKS_BEFORE_BAR(page):
+        _write_before(classifier, " : ")
+    for tip in _TIPS(page):
+        _write_before(tip, " ")
+    links = _LINKS(page)
+    separate = {*links, *_KEYS_AND_LABELS(page)}
+    for element in separate:
+        if _looks_like_one_word(element, separate):
+            element.tail = " "
+    for link in links:
         _list_links(link)
 
 
+def _looks_like_one_word(element: etree._Element, separate: set[etree._Element]) -> bool:
+    """Return whether nothing stands between the words of an element and those of another. Two links may be one."""
+    following = element.getnext()
+    if following not in separate or element.tail:
+        return False
+    is_one_link = element.get("href", "") == following.get("href")
+    last = "".join(element.itertext())[-1:]
+    first = "".join(following.itertext())[:1]
+    return last.isalnum() and first.isalnum() and not is_one_link
+
+
 def _write_before(element: etree._Element, text: str) -> None:
-    before = element.getprevious()
-    if before is None:
-        parent = element.getparent()
-        parent.text = (parent.text or "") + text
-    else:
-        before.tail = (before.tail or "") + text
+    separator = etree.Element("span")
+    separator.text = text
+    element.addprevious(separator)
 
 
 def _list_links(link: etree._Element) -> None:

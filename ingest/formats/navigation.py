@@ -228,6 +228,10 @@ def _wrap_line(around: etree._Element, line: Sequence[etree._Element]) -> etree.
 
 def _lines_of(around: etree._Element) -> Iterator[list[etree._Element]]:
     """Yield the elements of each line that stands in no block."""
-    for is_end, elements in groupby(around, lambda element: element.tag in _LINE_ENDS):
-        if not is_end:
+    for ends_line, elements in groupby(around, key=_ends_line):
+        if not ends_line:
             yield list(elements)
+
+
+def _ends_line(element: etree._Element) -> bool:
+    return element.tag in _LINE_ENDS

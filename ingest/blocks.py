@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -41,7 +41,14 @@ class _Line(NamedTuple):
     level: int  # of a heading in Markdown: 1 to 6; 0 for other lines
 
 
-def split_blocks(text: str, title: str, *, is_plain: bool = False, is_code: bool = False) -> Iterator[Block]:
+def split_blocks(
+    text: str,
+    title: str,
+    *,
+    is_plain: bool = False,
+    is_code: bool = False,
+    barred_lines: Collection[str] = (),
+) -> Iterator[Block]:
     """Yield the blocks of a text; only white space lies between them.
 
     Args:
@@ -49,9 +56,10 @@ def split_blocks(text: str, title: str, *, is_plain: bool = False, is_code: bool
         title: The document's title.
         is_plain: Whether a line with bars may be code.
         is_code: Whether no line is a heading.
+        barred_lines: The lines that are no rows although they have bars.
     """
     paragraph: Block | None = None
-    for line in _lines(text, title, is_plain=is_plain, is_code=is_code):
+    for line in _lines(text, title, barred_lines, is_plain=is_plain, is_code=is_code):
         if paragraph and line.ends_paragraph:
             yield paragraph
             paragraph = None
@@ -75,7 +83,7 @@ def split_blocks(text: str, title: str, *, is_plain: bool = False, is_code: bool
         yield paragraph
 
 
-def _lines(text: str, title: str, *, is_plain: bool, is_code: bool) -> Iterator[_Line]:
+def _lines(text: str, title: str, barred_lines: Collection[str], *, is_plain: bool, is_code: bool) -> Iterator[_Line]:
     lines = text.splitlines(keepends=True)
     rows = find_rows(text) if is_plain else None
     next_start = 0
@@ -87,7 +95,7 @@ def _lines(text: str, title: str, *, is_plain: bool, is_code: bool) -> Iterator[
         next_start += len(line)
         stripped = line.strip()
         is_blank = not stripped
-        has_bars = is_barred(line)
+        has_bars = is_barred(line) and stripped not in barred_lines
         is_row = has_bars and (rows is None or start in rows)
         is_title = is_at_top and stripped == title
         is_fence = FENCE_LINE.match(line) is not None

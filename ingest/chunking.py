@@ -80,6 +80,7 @@ def _cut_text(document: Document, chunk_tokens: int, count: CountBatch) -> list[
         headings_apart=document.headings_apart,
         is_plain=document.is_plain,
         is_code=document.is_code,
+        barred_lines=document.barred_lines,
     )
     sentences = _cut_long(text, sentences, chunk_tokens, count)
     boundaries = [*_chunk_starts(text, sentences, chunk_tokens, count), len(text)]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -34,6 +34,7 @@ class Document:
         headings_apart: Whether no plain line inside a paragraph is taken for a heading.
         is_plain: Whether it is written by hand: a bar is text where it does not certainly divide the cells of a row.
         is_code: Whether it is a program or settings, without headings.
+        barred_lines: The lines, without white space around them, in which bars are text: they are no rows of tables.
     """
 
     id: str
@@ -53,6 +54,7 @@ class Document:
     headings_apart: bool = False
     is_plain: bool = False
     is_code: bool = False
+    barred_lines: Collection[str] = ()
 
 
 @dataclass(frozen=True, slots=True)

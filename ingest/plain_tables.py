@@ -1,8 +1,9 @@
-"""Finds the rows of tables in texts as people write them, in which a bar may also be a part of code or of syntax."""
+"""Finds the rows of tables in texts and in code, in which a bar may also be a part of code or of syntax."""
 
 from __future__ import annotations
 
 import re
+from collections import Counter
 
 from arag.text.normalise import CELL_BOUNDARY
 
@@ -16,13 +17,14 @@ _RUN = re.compile(
     r"(?:^(?:[^\S\n]*\||[^\n]* \| |[^\S\n]*[+:=-][ |+:=-]*$)[^\n]*(?:\n|\Z))+",
     re.MULTILINE,
 )
+_RECORD = re.compile(r"(?<=^-)\[ RECORD \d+ \]", re.MULTILINE)  # in the rule above a row that psql prints as lines
+_BETWEEN_BARS = re.compile(r"[^|\n]")
 _LINE = re.compile(r"^[^\n]+", re.MULTILINE)
+_PRINTED_LINE = re.compile(r"^(?![^\S\n]*(?:[#$%]|\w*[=>#-]*[>#]) [^|])[^\n]+", re.MULTILINE)  # unlike a prompt
 _NAMED_ROW = re.compile(r"^[^|:\n]{1,60}: [^|\n]* \| [^|:\n]{1,60}: ", re.MULTILINE)  # as of other files
 _OPEN_AT_ONE_END = re.compile(r"^\s*\|[^\n]*[^|\s]\s*$|^\s*[^|\s][^\n]*\|\s*$", re.MULTILINE)
-_CODE = re.compile(
-    r"[`\\{}<>]"
-    r"|\$ ?[A-Za-z_(]"
-    r"|&&"
+_SYNTAX = re.compile(
+    r"&&"
     r"|(?:^|[\s'\"|])--?[A-Za-z]"  # an option
     r"|^[^\S\n]*(?:[#%*$]|//|\.\.)"  # a comment, a prompt or a directive
     r"|\| +\d+ [+-]+$"  # lines that a change adds and takes away
@@ -33,6 +35,7 @@ _CODE = re.compile(
     r"|\[[^\[\]|\n]*(?:\||$)",
     re.MULTILINE,
 )
+_CODE = re.compile(rf"[`\\{{}}<>]|\$ ?[A-Za-z_(]|{_SYNTAX.pattern}", re.MULTILINE)
 
 
 def is_barred(line: str) -> bool:
@@ -51,9 +54,34 @@ def find_rows(text: str) -> set[int]:
         lines = run[0]
         is_written = repeats_names and not _CODE.search(lines)
         if is_written or _repeats_header(lines) or _is_table(lines):
-            starts = [line.start() for line in _LINE.finditer(unfenced, *run.span())]
-            rows.update(starts)
+            rows.update(_line_starts(_LINE, run))
     return rows
+
+
+def find_printed_rows(code: str) -> set[int]:
+    """Return the starts of the lines of tables as programs print them: with a rule, or with bars below each other."""
+    rows: set[int] = set()
+    code = _RECORD.sub(_rule, code)
+    for run in _RUN.finditer(code):
+        if _RULE.search(run[0]) or _is_aligned(run[0]):
+            rows.update(_line_starts(_PRINTED_LINE, run))
+    return rows
+
+
+def _rule(name: re.Match[str]) -> str:
+    return "-" * len(name[0])
+
+
+def _is_aligned(lines: str) -> bool:
+    """Return whether several lines have all their bars at the same places, and no code in them."""
+    bars = _BETWEEN_BARS.sub(" ", lines).splitlines()
+    places = Counter(map(str.rstrip, bars))
+    del places[""]  # of rules
+    return len(places) == 1 and places.total() > 1 and not _SYNTAX.search(lines)
+
+
+def _line_starts(line: re.Pattern[str], run: re.Match[str]) -> list[int]:
+    return [found.start() for found in line.finditer(run.string, *run.span())]
 
 
 def _blank(code: re.Match[str]) -> str:

@@ -334,6 +334,7 @@ def _to_document(content: Content, document_id: str, path: Path) -> Document:
         headings_apart=content.headings_apart,
         is_plain=content.is_plain,
         is_code=content.is_code,
+        barred_lines=content.barred_lines,
     )
 
 

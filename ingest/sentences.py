@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from itertools import pairwise
 
 from arag.ingest.blocks import Block, split_blocks
 from arag.ingest.boundaries import ENDS, split_paragraph
 from arag.ingest.outline import BARE, DATE, MAX_HEADING, Outline, is_heading_line
 from arag.ingest.plain_headings import SECTION_LINE, Place, PlainHeadings
+from arag.ingest.plain_tables import is_barred
 from arag.retrieval.types import Sentence
 from arag.text.normalise import CELL_BOUNDARY
 
@@ -31,6 +32,7 @@ def split_sentences(
     headings_apart: bool = False,
     is_plain: bool = False,
     is_code: bool = False,
+    barred_lines: Collection[str] = (),
 ) -> list[Sentence]:
     """Find the sentences of a text, with the headings above them and the headers of their tables.
 
@@ -45,6 +47,7 @@ def split_sentences(
             the start of a paragraph.
         is_plain: Whether a bar is a part of the text where it does not certainly divide the cells of a row.
         is_code: Whether no line is a heading: `# Rye` is a comment.
+        barred_lines: The lines in which bars are a part of the text.
 
     Returns:
         The sentences, in order.
@@ -54,7 +57,8 @@ def split_sentences(
     headings = PlainHeadings(text, outline, are_wanted=guess_headings and not is_code, are_apart=headings_apart)
     end_of_text = Block(len(text), len(text), embedded=False)
     before = Block(0, 0)
-    for block, following in pairwise([*split_blocks(text, title, is_plain=is_plain, is_code=is_code), end_of_text]):
+    blocks = split_blocks(text, title, is_plain=is_plain, is_code=is_code, barred_lines=barred_lines)
+    for block, following in pairwise([*blocks, end_of_text]):
         place = Place(text, before, block, following)
         before = block
         level = block.level
@@ -66,14 +70,14 @@ def split_sentences(
                 outline.leave_section(place.line)
             if headings.is_alone(place):
                 if not outline.repeats(place.line):
-                    sentences.append(_make_sentence(block, outline.path, embedded=True))
+                    sentences.append(_make_sentence(text, block, outline.path, embedded=True))
                     continue
                 level = BARE
         if level:
             parents = outline.enter(level, place.line, is_certain=is_section)
-            sentences.append(_make_sentence(block, parents, embedded=False))
+            sentences.append(_make_sentence(text, block, parents, embedded=False))
         elif not block.embedded:
-            sentences.append(_make_sentence(block, outline.path, embedded=False))
+            sentences.append(_make_sentence(text, block, outline.path, embedded=False))
         elif block.is_row:
             header = outline.enter_row(place.line, text[following.start : following.end])
             sentences += _split_block(text, block, outline, header=header)
@@ -90,8 +94,19 @@ def split_sentences(
     return sentences
 
 
-def _make_sentence(block: Block, heading: str, *, embedded: bool) -> Sentence:
-    return Sentence(block.start, block.end, embedded=embedded, heading=heading)
+def _make_sentence(text: str, block: Block, heading: str, *, embedded: bool) -> Sentence:
+    return Sentence(
+        start=block.start,
+        end=block.end,
+        embedded=embedded,
+        heading=heading,
+        bars_are_text=_are_bars_text(text, block, block.start, block.end),
+    )
+
+
+def _are_bars_text(text: str, block: Block, start: int, end: int) -> bool:
+    """Return whether a sentence of a block has bars, and the block is no row of a table."""
+    return not block.is_row and is_barred(text[start:end])
 
 
 def _split_block(
@@ -120,6 +135,7 @@ def _split_block(
             embedded=has_words,
             heading=path,
             header=header,
+            bars_are_text=_are_bars_text(text, block, start, end),
         )
     for _, line in headings:
         outline.enter(BARE, line)

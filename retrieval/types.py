@@ -26,6 +26,8 @@ class Sentence:
     """The headings above it, outermost first, joined by " > "; empty if there are none."""
     header: str = ""
     """For a row of a table, its column names as one line; empty if it has them itself."""
+    bars_are_text: bool = False
+    """Whether it has bars and is no row of a table."""
 
 
 @dataclass(frozen=True, slots=True)

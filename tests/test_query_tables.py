@@ -1082,6 +1082,54 @@ def test_bars_in_code_and_syntax_make_no_tables(make_index, name, lines):
     assert make_index({name: text}).query_tables().tables == ()
 
 
+BARS_IN_PAGES = """<h1>Mill</h1><pre>ls rye | wc
+cat oats | sort</pre><p>Use <code>rye | oats</code>.</p><p>rye | oats</p><ul><li>rye | wc</li><li>oats | wc</li></ul>
+<h2>Rye | oats</h2><dl><dt>rye | oats<dd>a | b</dl><img alt="wheel | stone"><p>P(<math><mi>A</mi><mo> | </mo></math>)"""
+PRINTED = """<pre>mill=> SELECT 1 | 2;
+ grain | sacks
+-------+-------
+ rye   |    12
+ oats  |     7
+(2 rows)</pre>"""
+
+
+def write_page(name, body):
+    match name:
+        case "a.eml":
+            return f"From: a@mill.example\nSubject: Mill\nContent-Type: text/html\n\n{body}"
+        case "a.xml":
+            return f"<article><title>Mill</title>{body}</article>"
+    return f"<html><body>{body}</body></html>"
+
+
+@pytest.mark.parametrize(
+    ("name", "body"),
+    [
+        ("a.html", BARS_IN_PAGES),
+        ("a.eml", BARS_IN_PAGES),
+        ("a.xml", "<programlisting>ls | wc\ncat a | sort</programlisting><para>a | b</para>"),
+    ],
+)
+def test_bars_outside_of_the_tables_of_web_pages_make_no_rows(make_index, name, body):
+    index = make_index({name: write_page(name, body)})
+    assert index.query_tables().tables == ()
+
+
+@pytest.mark.parametrize("name", ["a.html", "a.eml"])
+@pytest.mark.parametrize(
+    "table",
+    [
+        PRINTED,
+        "<pre>| rye  | 12 |\n| oats | 7  |\n| hemp | 3  |</pre>",
+        "<table><tr><td>rye<td>a | b<tr><td>oats<td>7<tr><td>hemp<td>3</table>",
+    ],
+)
+def test_tables_of_web_pages_are_found_beside_other_bars(make_index, name, table):
+    index = make_index({name: write_page(name, f"{BARS_IN_PAGES}{table}<p>rye | oats</p>")})
+    (found,) = index.query_tables().tables
+    assert found.rows == 3
+
+
 def test_a_table_that_is_drawn_has_rows(make_index):
     border = "+------+----+\n"
     index = make_index({"a.txt": f"{border}| Rye  | 12 |\n{border}| Oats | 7  |\n{border}"})

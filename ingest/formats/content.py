@@ -5,7 +5,7 @@ from __future__ import annotations
 import codecs
 import re
 import unicodedata
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -59,6 +59,7 @@ class Content:
         headings_apart: Whether no plain line inside a paragraph is taken for a heading.
         is_plain: Whether it is written by hand: a bar is text where it does not certainly divide the cells of a row.
         is_code: Whether it is a program or settings, without headings.
+        barred_lines: The lines, without white space around them, in which bars are text: they are no rows of tables.
         why_skipped: Why the file is not a document, if nothing is wrong with it: it only leads to another.
     """
 
@@ -73,6 +74,7 @@ class Content:
     headings_apart: bool = False
     is_plain: bool = False
     is_code: bool = False
+    barred_lines: Collection[str] = ()
     why_skipped: str = ""
 
 

@@ -49,6 +49,7 @@ def _read(archive: ZipFile) -> Content:
     texts: list[str] = []
     missing: list[str] = []
     left_out: list[str] = []
+    barred_lines: list[str] = []
     pictures: set[str] = set()  # chapters without text
     for name in chapters:
         try:
@@ -65,6 +66,7 @@ def _read(archive: ZipFile) -> Content:
             pictures.add(name)
         texts.append(content.text)
         left_out += content.left_out
+        barred_lines += content.barred_lines
     if any(texts):
         pictures.discard(chapters[0])  # the cover
     if pictures:
@@ -75,6 +77,7 @@ def _read(archive: ZipFile) -> Content:
         text=join_blocks(texts),
         metadata=_metadata(package),
         left_out=tuple(left_out),
+        barred_lines=tuple(barred_lines),
         damage=tuple(missing),
     )
 

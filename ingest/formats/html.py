@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
 
 from lxml import etree
 
+from arag.ingest.formats.bars import TEXT_BAR, find_barred_lines, show_bars
 from arag.ingest.formats.content import Content, name_parts
 from arag.ingest.formats.frame import CODE_LINE_END, FRAME_END, FRAME_START, find_empty_frame, find_frame, mark_lines
 from arag.ingest.formats.html_hidden import find_hidden, find_navigation, leads_elsewhere
@@ -32,6 +33,7 @@ from arag.ingest.formats.navigation import find_bars
 from arag.ingest.formats.printed_manuals import mark_manual, split_manual
 from arag.ingest.formats.text import first_heading
 from arag.ingest.outline import escape_code, escape_structure, has_marked_headings
+from arag.ingest.plain_tables import find_printed_rows
 from arag.text.normalise import collapse_whitespace, count, shorten
 
 _HIDDEN = frozenset(
@@ -74,7 +76,7 @@ _MARKS = {  # before and after a text
     "dd": (_DEFINITION, ""),
 }
 _ALL_MARKS = (
-    f"{_HEADING}{_MARK_END}{_TERM_END}{_DEFINITION}{LINE_END}{CODE_LINE_END}"
+    f"{_HEADING}{_MARK_END}{_TERM_END}{_DEFINITION}{TEXT_BAR}{LINE_END}{CODE_LINE_END}"
     f"{FRAME_START}{FRAME_END}{QUOTE_START}{QUOTE_END}"
 )
 _MANUAL_HEADING = re.compile(r"^#+(?= )", re.MULTILINE)
@@ -148,12 +150,14 @@ def html_content(html: str, *, mark_frame: bool = False, is_mail: bool = False) 
         text = _page_text(page, hidden)
     if not text:  # a program shows what is hidden
         text = _page_text(page)
-    title = collapse_whitespace(_TITLE(page)) or first_heading(text.replace(FRAME_START, ""))
+    shown = show_bars(text)
+    title = collapse_whitespace(_TITLE(page)) or first_heading(shown.replace(FRAME_START, ""))
     return Content(
         title=title,
-        text=text,
+        text=shown,
         left_out=(*name_parts("embedded page", embedded), *_count_recordings(page, not_shown)),
         marks_headings=has_marked_headings(text.replace(FRAME_START, "")),
+        barred_lines=find_barred_lines(text.replace(FRAME_START, "")),
     )
 
 
@@ -224,7 +228,7 @@ def _page_text(
 def _take_text(element: etree._Element, texts: dict[etree._Element, str], layout: _Layout) -> str:
     """Return the text of an element as a browser shows it. The texts of its children are taken from `texts`."""
     if element.tag == "ruby":
-        text = take_ruby(element, texts)
+        text = take_ruby(element, texts).replace("|", TEXT_BAR)
     else:
         is_preformatted = element in layout.preformatted
         text = _join_parts(element, texts, is_preformatted=is_preformatted)
@@ -234,8 +238,10 @@ def _take_text(element: etree._Element, texts: dict[etree._Element, str], layout
         return _show_code(text)
     if element.tag == "option":
         return option_text(element, text)
+    if element.tag == "iframe":
+        return _frame_text(element)
     if element.tag in _SPECIAL:
-        return _show_special(element)
+        return _show_special(element).replace("|", TEXT_BAR)
     return text
 
 
@@ -292,6 +298,7 @@ def _join_parts(element: etree._Element, texts: dict[etree._Element, str], *, is
 def _show_spaces(text: str | None, is_preformatted: bool) -> str:
     if text is None:
         return ""
+    text = text.replace("|", TEXT_BAR)
     if is_preformatted:
         text = text.replace("\r\n", "\n").replace("\n", CODE_LINE_END)
         return text.replace(" ", _NO_BREAK_SPACE)
@@ -303,7 +310,7 @@ def _show_spaces(text: str | None, is_preformatted: bool) -> str:
 def _mark_up(element: etree._Element, text: str, layout: _Layout) -> str:
     """Return an element's text as a heading, an item or a table, if it is one."""
     if element in layout.cells:
-        layout.cell_texts[element] = _on_one_line(text)
+        layout.cell_texts[element] = show_bars(_on_one_line(text))
         return " "  # the table shows it
     if element in layout.tables:
         lines = [_on_one_line(text), *table_rows(element, layout.cell_texts)]
@@ -339,7 +346,7 @@ def _show_code(text: str) -> str:
     filled = [number for number, line in enumerate(lines) if line.strip()]
     if not filled:
         return ""
-    lines = lines[filled[0] : filled[-1] + 1]
+    lines = _show_rows(lines[filled[0] : filled[-1] + 1])
     plain = [line.replace(_NO_BREAK_SPACE, " ") for line in lines]
     manual, text = split_manual("\n".join(plain))
     if manual:
@@ -355,6 +362,18 @@ def _show_manual(text: str) -> str:
     marked = _MANUAL_HEADING.sub(lambda marks: _HEADING * len(marks[0]), marked)
     shown = marked.strip("\n").replace("\n", CODE_LINE_END)
     return shown.replace(" ", _NO_BREAK_SPACE).replace(f"{_HEADING}{_NO_BREAK_SPACE}", f"{_HEADING} ")
+
+
+def _show_rows(lines: Sequence[str]) -> list[str]:
+    """Return lines of code with bars between cells where a program printed a table."""
+    code = "\n".join(lines).replace(_NO_BREAK_SPACE, " ")
+    rows = find_printed_rows(show_bars(code))
+    shown: list[str] = []
+    start = 0
+    for line in lines:
+        shown.append(show_bars(line) if start in rows else line)
+        start += len(line) + 1
+    return shown
 
 
 def _is_label(element: etree._Element, heading: str) -> bool:
@@ -385,7 +404,6 @@ _SPECIAL = {
     "img": picture_text,
     "input": field_text,
     "svg": drawing_text,
-    "iframe": _frame_text,
 }
 _BETWEEN_SPACES = ("img", "input")
 

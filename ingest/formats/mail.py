@@ -19,6 +19,7 @@ from quopri import decodestring
 
 import webencodings
 
+from arag.ingest.formats.bars import TEXT_BAR, find_barred_lines, mark_bars, show_bars
 from arag.ingest.formats.content import JSON, Content, FormatError, clean_text, join_blocks, name_parts
 from arag.ingest.formats.html import html_content
 from arag.ingest.formats.html_pages import decode_html
@@ -86,10 +87,11 @@ def _content(mail: Message) -> Content:
     text = join_blocks(_mail_texts(mail, not_read))
     return Content(
         title=_header(mail, "Subject"),
-        text=text,
+        text=show_bars(text),
         metadata=_metadata(mail),
         left_out=name_parts("attachment", not_read),
         headings_apart=True,
+        barred_lines=find_barred_lines(text),
     )
 
 
@@ -267,7 +269,7 @@ def _attachment_line(part: Message) -> str:
 
 def _text(part: Message) -> str:
     """Return the text of a part, with headings before older mails."""
-    text = clean_text(_decode(part))
+    text = clean_text(_decode(part)).replace(TEXT_BAR, " ")
     if str(part.get_param("delsp", "")).lower() == "yes":
         text = _join_flowed(text)
     extension = _EXTENSIONS.get(part.get_content_type()) or _extension(part)
@@ -275,7 +277,8 @@ def _text(part: Message) -> str:
         case ".ics":
             return invitation_text(text) or text
         case ".html" | ".htm":
-            return mark_older(html_content(text, is_mail=True).text)
+            page = html_content(text, is_mail=True)
+            return mark_older(mark_bars(page.text, page.barred_lines))
         case ".md":
             return text.strip()
         case ".csv" | ".tsv":

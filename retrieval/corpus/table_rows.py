@@ -78,7 +78,7 @@ class _Line:
     chunk_id: str
     heading: str
     header: str  # the line of names above a row that does not repeat them
-    is_block: bool = False  # whether its sentences are in no other line, as those of a row
+    is_block: bool = False  # whether its sentences are in no other line, as those of a row, and may be of one
 
 
 def find_tables(chunks: Sequence[Chunk]) -> list[SourceTable]:
@@ -126,7 +126,7 @@ def _make_line(text: str, chunk: Chunk, starts: Sequence[int], end: int) -> _Lin
         chunk.id,
         sentence.heading,
         sentence.header,
-        is_block=begins_sentence and sentence.end <= end,
+        is_block=begins_sentence and sentence.end <= end and not sentence.bars_are_text,
     )
 
 

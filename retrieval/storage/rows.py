@@ -20,7 +20,8 @@ DOCUMENT_COLUMNS = "id, title, source, metadata, fingerprint, chunks"  # as the 
 CHUNK_COLUMNS = "id, document_id, ordinal, tokens, first_page, last_page, sentences"
 MAX_WORD_CHARACTERS = 100  # of a word that is suggested for a misspelt one
 
-_NO_TABLE = -1  # the place of a header, for a sentence outside of tables
+_NO_TABLE = -1  # the place of a header, for a sentence without one
+_BARS_ARE_TEXT = -2  # for one that is no row of a table although it has bars
 
 
 @dataclass
@@ -52,7 +53,7 @@ def format_places(sentences: Sequence[Sentence]) -> str:
     places = []
     for sentence in sentences:
         heading = headings.setdefault(sentence.heading, len(headings))
-        table = _NO_TABLE
+        table = _BARS_ARE_TEXT if sentence.bars_are_text else _NO_TABLE
         if sentence.header:
             table = headers.setdefault(sentence.header, len(headers))
         places.append([sentence.start, sentence.end, int(sentence.embedded), heading, table])
@@ -75,7 +76,15 @@ def parse_places(text: str, length: int) -> tuple[Sentence, ...]:
     sentences = []
     for start, end, embedded, heading, table in stored.sentences:
         header = stored.tables[table][0] if table >= 0 else ""
-        sentences.append(Sentence(start, end, bool(embedded), stored.headings[heading], header))
+        sentence = Sentence(
+            start,
+            end,
+            bool(embedded),
+            stored.headings[heading],
+            header,
+            bars_are_text=table == _BARS_ARE_TEXT,
+        )
+        sentences.append(sentence)
     return tuple(sentences)
 
 

@@ -17,7 +17,8 @@ _RUN = re.compile(
     r"(?:^(?:[^\S\n]*\||[^\n]* \| |[^\S\n]*[+:=-][ |+:=-]*$)[^\n]*(?:\n|\Z))+",
     re.MULTILINE,
 )
-_RECORD = re.compile(r"(?<=^-)\[ RECORD \d+ \]", re.MULTILINE)  # in the rule above a row that psql prints as lines
+_DASHES = re.compile(r" \| [^\n]*\n[^\S\n]*-{3,}[^\S\n]*\n[^\n]* \| ")  # a rule without the places of the bars
+_RECORD = re.compile(r"(?<=^-)\[ RECORD \d+ \]|(?<=-)\u200b(?=-)", re.MULTILINE)  # in a rule of psql, as of its manual
 _BETWEEN_BARS = re.compile(r"[^|\n]")
 _LINE = re.compile(r"^[^\n]+", re.MULTILINE)
 _PRINTED_LINE = re.compile(r"^(?![^\S\n]*(?:[#$%]|\w*[=>#-]*[>#]) [^|])[^\n]+", re.MULTILINE)  # unlike a prompt
@@ -63,13 +64,14 @@ def find_printed_rows(code: str) -> set[int]:
     rows: set[int] = set()
     code = _RECORD.sub(_rule, code)
     for run in _RUN.finditer(code):
-        if _RULE.search(run[0]) or _is_aligned(run[0]):
+        if _RULE.search(run[0]) or _DASHES.search(run[0]) or _is_aligned(run[0]):
             rows.update(_line_starts(_PRINTED_LINE, run))
     return rows
 
 
-def _rule(name: re.Match[str]) -> str:
-    return "-" * len(name[0])
+def _rule(part: re.Match[str]) -> str:
+    """Return a part of a rule that has as many characters and none but those of rules."""
+    return "+".ljust(len(part[0]), "-")
 
 
 def _is_aligned(lines: str) -> bool:

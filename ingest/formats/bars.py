@@ -6,7 +6,7 @@ from collections.abc import Collection
 
 from arag.ingest.plain_tables import is_barred
 
-TEXT_BAR = "\x06"  # stands for a bar that divides no cells, until the whole text is known
+TEXT_BAR = "\x0e"  # stands for a bar that divides no cells, until the whole text is known
 
 
 def show_bars(text: str) -> str:

@@ -1121,7 +1121,7 @@ def test_bars_outside_of_the_tables_of_web_pages_make_no_rows(make_index, name, 
     [
         PRINTED,
         "<pre>-[ RECORD 1 ]-+---\ngrain         | rye\nsacks         | a = 1\nmill          | 3</pre>",
-        "<pre>-- grain | sacks\n--------------\n-- rye | 12\n-- oats | 7</pre>",
+        "<pre>-- grain | sacks\n--------------\n-- rye | 12\n-- oats | 7\n-- hemp | 3</pre>",
         "<pre>| rye  | 12 |\n| oats | 7  |\n| hemp | 3  |</pre>",
         "<table><tr><td>rye<td>a | b<tr><td>oats<td>7<tr><td>hemp<td>3</table>",
     ],

@@ -86,6 +86,7 @@ def split_blocks(
 def _lines(text: str, title: str, barred_lines: Collection[str], *, is_plain: bool, is_code: bool) -> Iterator[_Line]:
     lines = text.splitlines(keepends=True)
     rows = find_rows(text) if is_plain else None
+    texts_with_bars = frozenset(barred_lines)
     next_start = 0
     is_fenced = False
     is_at_top = True
@@ -95,7 +96,7 @@ def _lines(text: str, title: str, barred_lines: Collection[str], *, is_plain: bo
         next_start += len(line)
         stripped = line.strip()
         is_blank = not stripped
-        has_bars = is_barred(line) and stripped not in barred_lines
+        has_bars = is_barred(line) and stripped not in texts_with_bars
         is_row = has_bars and (rows is None or start in rows)
         is_title = is_at_top and stripped == title
         is_fence = FENCE_LINE.match(line) is not None

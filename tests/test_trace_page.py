@@ -108,7 +108,7 @@ def test_a_forced_answer_says_why(small_index):
 
 
 def test_no_answer_found_is_not_shown_as_answered(small_index):
-    found, missed = "Who was the father of Teutberga?", "Why did the moon of Teutberga crumble?"
+    found, missed = "Whom did Lothair II marry in 855?", "Why did the moon of Teutberga crumble?"
     ends = []
     for question in (found, missed):
         badge = parsed(create_arag_agent("extractive", small_index).invoke(asked(question))).select_one(".badge")

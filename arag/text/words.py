@@ -90,8 +90,10 @@ def content_words(text: str) -> set[str]:
 
 
 def stem(word: str) -> str:
-    """Strip common English endings, so that "wrecked" matches "wreck" and "licensed" matches "license"."""
+    """Strip common English endings, so that "wrecked" matches "wreck" and "married" matches "marry"."""
     for suffix in ("ing", "ed", "es", "s", "e"):
         if word.endswith(suffix) and len(word) - len(suffix) >= 4:
-            return word.removesuffix(suffix)
+            without = word.removesuffix(suffix)
+            is_of_y = suffix in ("ed", "es") and without.endswith("i")
+            return f"{without[:-1]}y" if is_of_y else without
     return word

@@ -282,7 +282,7 @@ def _clean(content: Content | str) -> Content:
         left_out=tuple(collapse_whitespace(clean_text(part)) for part in content.left_out),
         damage=tuple(content.damage),  # the child process returns lists
         ocr_pages=tuple(content.ocr_pages),
-        barred_lines=frozenset(plain_letters(clean_text(line)) for line in content.barred_lines),
+        barred_lines=tuple(plain_letters(clean_text(line)) for line in content.barred_lines),
     )
 
 

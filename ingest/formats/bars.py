@@ -23,7 +23,7 @@ def find_barred_lines(text: str) -> tuple[str, ...]:
     for line in text.splitlines():
         lines = rows if is_barred(line) else others
         lines.add(show_bars(line).strip())
-    return tuple(filter(is_barred, others - rows))
+    return tuple(sorted(filter(is_barred, others - rows)))
 
 
 def mark_bars(text: str, barred_lines: Collection[str]) -> str:
@@ -31,7 +31,8 @@ def mark_bars(text: str, barred_lines: Collection[str]) -> str:
     if not barred_lines:
         return text
     marked: list[str] = []
+    texts_with_bars = frozenset(barred_lines)
     for line in text.splitlines(keepends=True):
-        is_text = line.strip() in barred_lines
+        is_text = line.strip() in texts_with_bars
         marked.append(line.replace("|", TEXT_BAR) if is_text else line)
     return "".join(marked)

@@ -17,7 +17,7 @@ from arag.text.contents import is_heading_of_contents
 
 _TIME = re.compile(r"\b\d\d:\d\d:\d\d\b")  # at which a page was made, as Doxygen and others write below each
 
-_MAY_BE_HEADING = re.compile(rf"{FRAME_START}(?:#+ )?([^\W\d_][^|.:;,]{{0,100}})|{FRAME_START}#+ (.+)")
+_MAY_BE_HEADING = re.compile(rf"{FRAME_START}(?:#+ )?([^\W\d_][^|.:;,\d]{{0,100}})|{FRAME_START}#+ (.+)")
 
 _Page = TypeVar("_Page")
 

@@ -92,6 +92,10 @@ def test_a_search_shows_people_all_hits_in_the_order_of_their_rank(arag, tmp_pat
     )
     assert "menu.md" not in out  # a label is near to a short query, and says nothing
 
+    titled = "# Bellows\n\nCoal is brought on Monday by the carter.\n"
+    arag("ingest", write_corpus(tmp_path / "more", {"titled.md": titled}), *place)
+    assert "[titled.md:0]" in arag("search", "semantic", "Bellows", *place)[1]
+
     out = arag("search", "keyword", "keeper", "mills", *place)[1]
     assert "The best 5 of 14 chunks" in out
     assert (out.count("\n["), "(more: -k 10):" in out, "[menu.md:0]" in out) == (5, True, True)

@@ -622,6 +622,7 @@ def test_the_process_that_draws_pages_is_ready_before_the_first_request(folder, 
 
 def test_what_stands_for_itself_is_one_keyword(tmp_path):
     literals = ["--force", "-a", "net.listen", "C++", ".htaccess", "/etc/fstab", "#include", "std::string", "mod_ident"]
+    literals += ["8,50", "12:15", "0.9.12"]
     records = []
     for number, literal in enumerate(literals):
         parts = re.sub(r"\W|_", " ", literal)

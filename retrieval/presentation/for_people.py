@@ -22,6 +22,7 @@ from arag.retrieval.search.contents import is_in_contents
 from arag.retrieval.types import Chunk, Hit, KeywordResults, ReadResults, SemanticResults
 from arag.text.marks import without_marks
 from arag.text.normalise import CELL_BOUNDARY
+from arag.text.words import list_words
 
 _MIN_CANDIDATES = 20  # that are found at least: equal texts among them share a place
 _HEADING = re.compile(r"#{1,6}\s+(?P<name>[^\n]*)")  # in Markdown
@@ -51,16 +52,21 @@ def list_keyword_hits(index: Index, keywords: Sequence[str], top_k: int) -> str:
 
 
 def list_nearest(index: Index, query: str, top_k: int) -> str:
-    """Search by meaning; hits in tables of contents, and chunks of headings, come last."""
+    """Search by meaning; hits in tables of contents, and chunks of headings, come last.
+
+    A document with the query as its title is among the hits, whatever its similarity.
+    """
     candidates = max(_MIN_CANDIDATES, top_k + 1)
     while True:
         results = index.semantic_search(query, candidates, titles_first=True)
         hits = sorted(_without_labels(index, query, results.hits), key=_rank_by_meaning)
+        hits.sort(key=lambda hit: not _has_title(hit.chunk, query))
         found = show_semantic_hits(SemanticResults(query, tuple(hits))).full
         selection = _take_distinct(_without_heading_marks(found), top_k)
         if len(selection.full) == top_k or len(hits) < candidates:
             break
         candidates *= 4
+    selection.full.sort(key=lambda shown: _rank_by_meaning(shown.hit))
     if not hits:
         return "There are no sentences to search in."
     others = ""
@@ -118,6 +124,12 @@ def _select_keyword_hits(results: KeywordResults, top_k: int) -> Selection:
 
 def _rank_by_meaning(hit: Hit) -> tuple[bool, float]:
     return is_in_contents(hit) or _has_only_headings(hit.chunk), -hit.score
+
+
+def _has_title(chunk: Chunk, query: str) -> bool:
+    """Return whether the title of a chunk's document has all words of a query."""
+    words = set(list_words(query))
+    return bool(words) and words <= set(list_words(chunk.title))
 
 
 def _take_distinct(found: Sequence[ShownHit], most: int) -> Selection:

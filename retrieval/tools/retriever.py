@@ -19,6 +19,7 @@ from arag.text.words import list_terms
 Search: TypeAlias = Literal["semantic", "keyword"]
 
 _QUOTED = re.compile(r"[\"“]([^\"“”]+)[\"”]")
+_NUMBER = re.compile(r"(?<![\w.,:/-])v?\d+(?:[.,:]\d+)+(?![\w/-])")  # also a version or a time of the day
 _MAX_KEYWORDS = 50  # of one query: each is looked for in the whole corpus
 
 
@@ -82,8 +83,15 @@ class IndexRetriever(BaseRetriever):
 
 
 def list_keywords(query: str) -> list[str]:
-    """Return what is quoted in a query, names as in programs, and words except common English ones; else all of it."""
-    return [*_QUOTED.findall(query), *list_terms(_QUOTED.sub(" ", query))][:_MAX_KEYWORDS] or [query]
+    """Return what is quoted in a query, numbers such as `8.50`, names as in programs, and words; else all of it.
+
+    Common English words are left out.
+    """
+    quoted = _QUOTED.findall(query)
+    rest = _QUOTED.sub(" ", query)
+    numbers = _NUMBER.findall(rest)
+    terms = list_terms(_NUMBER.sub(" ", rest))
+    return [*quoted, *numbers, *terms][:_MAX_KEYWORDS] or [query]
 
 
 def is_quoted(query: str) -> bool:

@@ -166,7 +166,8 @@ def test_a_hanging_tool_holds_up_neither_the_next_question_nor_the_end(arag, tmp
             assert is_hanging.wait(120)
             process.send_signal(signal.SIGINT)
             out, err = process.communicate(timeout=60)
-    assert (process.returncode, err) == (0, "")
+    slow_start = "Loading the agent's libraries ...\n"  # which is shown after some seconds
+    assert (process.returncode, err.removeprefix(slow_start)) == (0, "")
     assert out.index("Interrupted.") < out.index("> And the mill?") < out.index("It stands.")
 
 

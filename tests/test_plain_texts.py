@@ -613,6 +613,19 @@ ASCIIDOC = (
 )
 
 
+@pytest.mark.parametrize(
+    "part",
+    [
+        "== ==\nx\n",
+        "+-+\n\n",
+        '.. csv-table::\n\n   "' + "x" * 140_000 + "\n\n",
+        ".. csv-table::\n   :header-rows: " + "9" * 5_000 + "\n\n   a,b\n\n",
+    ],
+)
+def test_damaged_tables_of_restructured_text_are_text(read, part):
+    assert "The lamp burns." in read("a.rst", f"Lamps\n=====\n\nThe lamp burns.\n\n{4 * part}").text
+
+
 @pytest.mark.parametrize("line", ["Alice: this is what I say\n", "1. Lamps" + 200 * " " + "x\n"])
 def test_lines_of_a_talk_or_of_columns_are_read_at_once(read, line):
     assert read("talk.txt", 60 * line).text.count(line.strip()) == 60  # each line once took twice as long as the last

@@ -97,6 +97,7 @@ def show_directives(text: str) -> str:
     lines = text.split("\n")
     shown: list[str] = []
     number = 0
+    without_table = 0  # lines up to here in which no simple table ends
     while number < len(lines):
         line = lines[number]
         following = slice(number, number + _MAX_LINES)
@@ -105,8 +106,9 @@ def show_directives(text: str) -> str:
             block, read = _show_directive(directive, lines[following])
         elif GRID_BORDER.match(line):
             block, read = _apart(*read_grid(lines[following]))
-        elif SIMPLE_BORDER.match(line):
+        elif number >= without_table and SIMPLE_BORDER.match(line):
             block, read = _apart(*read_simple(lines[following]))
+            without_table = 0 if read else following.stop
         else:
             read = _count_set_in(lines[following]) if _LITERAL.match(line) else 1
             block = lines[number : number + read]

@@ -88,7 +88,7 @@ _ITEM_IN_CELL = re.compile(rf"{_ITEM}[{_NO_BREAK_SPACE}]*-? ?([^{_MARK_END}]*){_
 _NUMBER = rf"{_ITEM}{_NO_BREAK_SPACE}*\d"
 _NUMBER_AFTER_TERM = re.compile(rf": (?={_NUMBER})")
 # A numbered item follows the line before it at once: by itself, it would look like the title of a section.
-_GAP_BEFORE_NUMBER = re.compile(rf"\n+(?={_FRAME_MARK}{_NUMBER})")
+_GAP_BEFORE_NUMBER = re.compile(rf"(?<!\n)\n+(?={_FRAME_MARK}{_NUMBER})")
 _GAP_BETWEEN_ITEMS = re.compile(
     rf"^({_FRAME_MARK}(?:- |{_ITEM})[^\n{CODE_LINE_END}]*)\n+(?={_FRAME_MARK}(?:- |{_ITEM}))", re.MULTILINE
 )

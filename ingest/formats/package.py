@@ -14,6 +14,8 @@ from lxml import etree
 
 from arag.ingest.formats.content import FormatError
 
+_MAX_DIGITS = 9  # of a number: a longer one is none, and Python refuses very long ones
+
 
 class DamagedError(FormatError):
     """A part of a file cannot be read; another reader may be less strict."""
@@ -87,7 +89,7 @@ def value_of(element: etree._Element | None, path: str) -> str:
 
 def to_int(text: str, default: int) -> int:
     """Return a number that an attribute gives, or the default if it gives none."""
-    return int(text) if text.isdecimal() else default
+    return int(text) if text.isdecimal() and len(text) <= _MAX_DIGITS else default
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from itertools import chain, pairwise, takewhile, zip_longest
 from typing import TypeAlias
 
+from arag.ingest.formats.package import to_int
 from arag.ingest.formats.tables import table_lines
 from arag.text.normalise import collapse_whitespace
 
@@ -20,6 +21,7 @@ _SPAN = re.compile(r"\s*|[ -]*--[ -]*")  # a blank line, or one below names of s
 _IN_GRID = re.compile(r"[+|]")
 _JOINT = re.compile(r"\+(?=[-=]|$)|(?<=[-=])\+")
 _RULE_IN_GRID = re.compile(r"\+(?:-{2,}|={2,})\+")
+_MAX_COLUMNS = 100  # of a table: cutting more takes long
 _BARS = ("|", "+", "")
 _DELIMITERS = {"tab": "\t", "space": " "}
 _ITEM = re.compile(r"\s*(\*\s+)?-(?:\s+(.*)|$)")  # a cell of a list-table, and whether it begins a row
@@ -39,6 +41,8 @@ def read_simple(lines: Sequence[str]) -> tuple[list[str], int]:
     if len(borders) < 2:
         return [], 0
     starts = [column.start() for column in _COLUMN.finditer(lines[0])]
+    if len(starts) > _MAX_COLUMNS:
+        return [], 0
     first, *_, before_last, last = [0, *borders]
     names = _simple_rows(lines[first + 1 : before_last], starts)
     rows = _simple_rows(lines[before_last + 1 : last], starts)
@@ -93,12 +97,14 @@ def _add(row: Sequence[str], more: Sequence[str]) -> list[str]:
 
 
 def read_grid(lines: Sequence[str]) -> tuple[list[str], int]:
-    """Return the rows of the grid that begins with a line, and the number of its lines."""
+    """Return the rows of the grid that begins with a line, and the number of its lines; 0 if it is too wide."""
     margin = lines[0].index("+")
-    set_out = [line[margin:] for line in lines]
+    set_out = (line[margin:] for line in lines)
     grid = list(takewhile(_IN_GRID.match, set_out))
     signs = chain.from_iterable(map(_JOINT.finditer, grid))
     columns = sorted({sign.start() for sign in signs})
+    if len(columns) > _MAX_COLUMNS:
+        return [], 0
     empty = [""] * (len(columns) - 1)
     names: _Rows = []
     rows = [empty]
@@ -131,8 +137,11 @@ def read_csv_table(body: Sequence[str], options: Mapping[str, str]) -> list[str]
     """Return the rows of a csv-table, whose names are in an option or in its first rows."""
     named = options.get("delim", ",")
     delimiter = _DELIMITERS.get(named, named[:1] or ",")
-    names = _parse([options.get("header", "")], delimiter)
-    rows = _parse(body, delimiter)
+    try:
+        names = _parse([options.get("header", "")], delimiter)
+        rows = _parse(body, delimiter)
+    except csv.Error:  # such as a quotation mark that nothing closes
+        return list(body)
     marked = _count_names(options)
     return _show([*names, *rows[:marked]], rows[marked:])
 
@@ -167,7 +176,7 @@ def read_list_table(body: Sequence[str], options: Mapping[str, str]) -> list[str
 
 def _count_names(options: Mapping[str, str]) -> int:
     marked = options.get("header-rows", "0")
-    return int(marked) if marked.isdecimal() else 0
+    return to_int(marked, 0)
 
 
 def _show(names: _Rows, rows: _Rows) -> list[str]:

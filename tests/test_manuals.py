@@ -22,6 +22,8 @@ DOCBOOK = (
         ("<note><title>Care</title><p>It is hot.</p></note>", "Care\n\nIt is hot."),
         ("<screen>a\n  b</screen>", "a\n  b"),
         ("<p>See <link xref='oil'/>.</p>", "See oil."),
+        ("<section><title><media>Logo</media> Oil</title><p>Fill it.</p></section>", "## Oil\n\nFill it."),
+        ("<section><title><media>Oil</media></title><p>Fill it.</p></section>", "## Oil\n\nFill it."),
         ("<links type='topic' groups='oil'><title>Oils</title></links>", "Oils"),
         (
             "<table><tr><th><p>Oil</p></th><th><p>Price</p></th></tr><tr><td><p>A</p></td><td><p>2</p></td></tr></table>",

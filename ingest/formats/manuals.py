@@ -67,6 +67,10 @@ _SEPARATORS = {"keycombo": "+", "keyseq": "+", "menuchoice": " > ", "guiseq": " 
 _BEFORE = {"shortcut": " ", "refpurpose": " – "}  # in place of the separator
 _AROUND = {"quote": ("“", "”"), "footnote": (" (", ")"), "shortcut": ("(", ")")}
 _LINKS = {"link": ("href", "xref", "linkend"), "ulink": ("url",), "xref": ("linkend",)}
+_PICTURES = ("{*}media", "{*}inlinemediaobject")
+_WORDS_BESIDE_PICTURES = etree.XPath(
+    ".//text()[not(ancestor::*[local-name() = 'media' or local-name() = 'inlinemediaobject'])]", smart_strings=False
+)
 _KEPT = ("rowspan", "colspan", "type", "start")  # attributes of tables and lists
 _NUMBERED = {"orderedlist": {"orderedlist"}, "substeps": {"substeps", "procedure"}}  # and what they are numbered in
 _NUMBERS = ("arabic", "loweralpha", "lowerroman", "upperalpha", "upperroman")  # of lists in each other
@@ -82,6 +86,7 @@ def read_manual(path: Path) -> Content:
         DamagedError: It is not well-formed.
     """
     root, undefined = parse_with_entities(path)
+    _drop_pictures_of_titles(root)
     names: _Names = {}
     for element in root.iter(etree.Element):
         names[element] = local_name(element)
@@ -99,6 +104,17 @@ def read_manual(path: Path) -> Content:
         return content
     shown = shorten(", ".join(undefined), _MAX_NAMES)
     return replace(content, left_out=(*content.left_out, f"entities that the file does not define ({shown})"))
+
+
+def _drop_pictures_of_titles(root: etree._Element) -> None:
+    """Drop what is said in place of a picture, such as a logo, from titles that have words of their own."""
+    for title in root.iter("{*}title"):
+        if not any(map(str.strip, _WORDS_BESIDE_PICTURES(title))):
+            continue
+        for picture in list(title.iter(*_PICTURES)):
+            tail = picture.tail
+            picture.clear()
+            picture.tail = tail
 
 
 def _titles_by_id(names: Mapping[etree._Element, str]) -> dict[str, str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from arag.text.normalise import CELL_BOUNDARY, HEADING_BOUNDARY, collapse_whitespace, split_cells
+from arag.text.normalise import CELL_BOUNDARY, CUT, HEADING_BOUNDARY, collapse_whitespace, split_cells
 from arag.text.units import is_unit_note
 
 BARE = 7  # the level of a heading that is a plain line, below the six of Markdown
@@ -111,7 +111,7 @@ class Outline:
         parents = self.path
         is_title = name == self._title
         if name and not is_title:
-            heading = (level, name[:_MAX_NAME])
+            heading = (level, _shorten(name))
             self._headings.append(heading)
         if level < BARE:
             self.leave_table()
@@ -203,6 +203,15 @@ class Outline:
         if are_others:
             self._follows_years = True
         return not self._follows_years
+
+
+def _shorten(name: str) -> str:
+    """Return a name that is not too long: it ends after a word then, or where it must if it has no blanks."""
+    if len(name) <= _MAX_NAME:
+        return name
+    cut = name[:_MAX_NAME]
+    words, _, _ = cut.rpartition(" ")
+    return f"{words or cut[:-1]}{CUT}"
 
 
 def has_marked_headings(text: str) -> bool:

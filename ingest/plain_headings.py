@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect
+from collections.abc import Iterator
+from operator import itemgetter
 from typing import NamedTuple
 
 from arag.ingest.blocks import Block
@@ -22,6 +25,10 @@ _SECTION_NAME = re.compile(r"\d{1,2}(?:\.\d{1,2})*\.?\s+[^a-zß-öø-ÿ\d][^\d]*
 _MAX_SECTION_LINE = 200  # characters
 _UNFINISHED = re.compile(r"[^\W\d_]{2}[.!?]\s+[A-Z][^.!?:;]*[^\W\d_],?\Z")
 _BLANK_LINE = re.compile(r"\n[^\S\n]*\n")
+# Above and below a block of AsciiDoc, such as code. Its reader sets the end in, and the start below a name like [NOTE].
+_DELIMITER = re.compile(
+    r"(?P<above>^(?:\+|\[.*\])?[^\S\n]*\n)?^(?P<is_set_in> {4})?(?P<marks>([-=.*_+])\4{3,})$", re.MULTILINE
+)
 _NOT_AFTER_HEADING = ENDS + ":;,，；：" + CLOSERS.replace(")", "")
 
 
@@ -53,6 +60,7 @@ class PlainHeadings:
         self._outline = outline
         self._are_wanted = are_wanted
         self._are_apart = are_apart
+        self._listings = list(_find_listings(text)) if are_wanted else []
         may_be_numbered = are_wanted and are_apart and not has_marked_headings(text)
         self._sections = find_sections(text) if may_be_numbered else {}
         self._has_unsure_sections = may_be_numbered and not self._sections
@@ -81,7 +89,7 @@ class PlainHeadings:
 
         It begins with a capital, and does not end as a sentence.
         """
-        if not self._has_unsure_sections or len(place.line) > _MAX_SECTION_LINE:
+        if not self._has_unsure_sections or len(place.line) > _MAX_SECTION_LINE or self._is_in_listing(place.block):
             return False
         if not _SECTION_NAME.match(place.line) or not self._outline.goes_on(place.line):
             return False
@@ -97,14 +105,32 @@ class PlainHeadings:
         return self._may_have_headings(place) and not is_in_sentence
 
     def _may_have_headings(self, place: Place) -> bool:
-        """Return whether a block is neither a comment nor what the comment after it is about."""
+        """Return whether a block is neither in a listing, nor a comment, nor what the comment after it is about."""
         is_comment = _COMMENT.match(place.text, place.block.start) is not None
         has_comment = _COMMENT.match(place.text, place.following.start) is not None
-        return self._are_wanted and not is_comment and not has_comment
+        return self._are_wanted and not is_comment and not has_comment and not self._is_in_listing(place.block)
+
+    def _is_in_listing(self, block: Block) -> bool:
+        number = bisect(self._listings, block.start, key=itemgetter(0))
+        return number > 0 and block.start < self._listings[number - 1][1]
 
     def _is_numbered(self, place: Place) -> bool:
         is_next = self._outline.goes_on(place.line) and _is_section_title(place)
         return is_next or _is_numbered_title(place)
+
+
+def _find_listings(text: str) -> Iterator[tuple[int, int]]:
+    """Yield start and end of the blocks of AsciiDoc in a text, in order."""
+    starts: dict[str, int] = {}
+    for delimiter in _DELIMITER.finditer(text):
+        marks = delimiter["marks"]
+        above = delimiter["above"] or ""
+        is_below_name = above.startswith("[")
+        if delimiter["is_set_in"] and not is_below_name and marks in starts:
+            yield starts[marks], delimiter.end()
+            starts.clear()
+        elif above or delimiter.start() == 0:
+            starts[marks] = delimiter.end()
 
 
 def _is_unfinished(text: str, block: Block) -> bool:

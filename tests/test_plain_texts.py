@@ -640,6 +640,26 @@ def test_titles_of_asciidoc_are_headings_and_the_lines_around_code_are_not(read)
     assert found["They are of cotton."] == "Oil > Prices > Wicks"
 
 
+@pytest.mark.parametrize("rule", ["------------", "....", "[listing]\n----"])
+def test_lines_in_a_listing_of_asciidoc_are_no_headings(read, rule):
+    start, end = rule, rule.rpartition("\n")[2]
+    listing = f"{start}\n Keep the lamp\n\n Oil is kept\n in the two jars. Trim it.\n{end}\n"
+    content = read("a.txt", f"The Lamp\n========\n\nOil\n---\n\nIt says:\n\n{listing}\nCash only.\n")
+    assert set(headings(content.text, content.title, headings_apart=True).values()) == {"Oil"}
+
+
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [
+        (f"{'Lamp ' * 19}Houses of Orlath", f"{'Lamp ' * 19}".strip() + "…"),
+        ("灯" * 101, "灯" * 99 + "…"),
+        ("L" * 100, "L" * 100),
+    ],
+)
+def test_a_heading_that_is_too_long_ends_after_a_word(name, shown):
+    assert headings(f"# {name}\n\nIt burns.")["It burns."] == shown
+
+
 @pytest.mark.parametrize("sent", ["", "Message-ID: <1@mill.example>\n"])
 def test_a_text_with_a_markup_and_a_sender_is_no_email(read, sent):
     content = read("a.txt", f"From: Ann Lee <a@mill.example>\nSubject: Re: lamps\n{sent}{ASCIIDOC}")

@@ -241,6 +241,17 @@ def test_raised_figures_are_apart(read, parts, text):
     assert read("a.pdf", raised(*parts)).text == text
 
 
+@pytest.mark.parametrize(("after", "changes"), [("ε", {}), ("o", {2: " [2] "})])
+def test_the_figure_in_the_logo_of_latex_is_no_mark_of_a_note(after, changes):
+    page = SimpleNamespace(
+        text=f"EX2{after}",
+        is_turned=lambda _: False,
+        box=[Box(0, 9, 600, 612), Box(9, 18, 600, 612), Box(18, 23, 603, 612), Box(23, 29, 600, 612)].__getitem__,
+        baseline=[600, 600, 603, 600].__getitem__,
+    )
+    assert set_raised_apart(page, range(4)) == changes
+
+
 @pytest.mark.parametrize(("rise", "changes"), [(0, {}), (4, {1: "^1"})])
 def test_figures_in_old_style_are_lower_and_not_raised(rise, changes):
     page = SimpleNamespace(

@@ -13,6 +13,7 @@ _EXPONENT_BASE = re.compile(r"(?:(?<![\w.,])\d{1,2}|(?<![^\W_])(?:[A-Za-z]|[cdkm
 _SIGNED = re.compile(r"[-–−+]\d+")
 _NOTE = re.compile(r"[\[(]?([\da-z][\d,–−a-z-]*)[\])]?")
 _FRACTION = re.compile(r"\d[/⁄]")  # the characters around its upper number
+_AFTER_LOGO = ("ε", "ϵ")  # of LaTeX2ε, whose number may be smaller than the capitals before it
 _LOW = 0.87  # times the height of the type beside it: the height of raised characters
 _RISE = 0.15  # times that height: the least rise
 _LINE_RISE = 0.05  # times that height: the least rise of the line on which raised characters stand
@@ -83,7 +84,7 @@ def _mark_raised(before: str, raised: str, after: str) -> str:
         raised: The run.
         after: The next character of the word, or an empty string.
     """
-    if not _RAISED.fullmatch(raised):
+    if not _RAISED.fullmatch(raised) or after in _AFTER_LOGO:
         return raised
     is_inside = before != "" and not after.isalnum()
     if raised[0].isalpha() and not is_inside:

@@ -496,7 +496,13 @@ def test_names_on_the_first_page_in_the_size_of_titles_are_no_headings(read):
 
 
 @pytest.mark.parametrize(
-    "below", [["Leslie Lamport", "1994/08/09"], ["Released 2023-01-16"], ["Last updated: 2023-01-16"]]
+    "below",
+    [
+        ["Leslie Lamport", "1994/08/09"],
+        ["The Guild", "Leslie Lamport", "Version v1.2c, 1994/08/09"],
+        ["Released 2023-01-16"],
+        ["Last updated: 2023-01-16"],
+    ],
 )
 def test_an_author_and_a_date_below_a_title_are_no_heading(read, below):
     pages = Pages()

@@ -36,9 +36,10 @@ _BULLET = re.compile(r"[-–—*•‣◦·▪■●○►§©|<>=+]")
 _BULLET_APART = re.compile(rf"{_BULLET.pattern}+\s")  # after a number, a sign may begin a name: 5.6.2 --force
 # The end of a sentence or of a part of it, of a title that continues one of an earlier page, and of a table's row.
 _NO_TITLE_END = re.compile(r"(?:[.,;:]|\b(?:and|or)|\(continued\)|[\d%)]\s+[-–(]?\d[\d.,%)]*)$", re.IGNORECASE)
-# Below a document's title: `Leslie Lamport` above `1994/08/09`, and `Released 2023-01-16`.
+# Below a document's title: `Leslie Lamport` above `1994/08/09` or `Version 2.1, 1994/08/09`, and `Released 2023-01-16`.
 _DATE = r"\d{4}([-/.])\d\d?\1\d\d?"
-_AUTHOR_AND_DATE = re.compile(rf"[^\W\d_a-z]\S*(?: [^\W\d_a-z]\S*){{1,3}}\n{_DATE}")
+_VERSION = r"(?:version |release )?v?\d+(?:\.\d+)*[a-z]?,? "
+_AUTHOR_AND_DATE = re.compile(rf"(?:[^\W\d_a-z]\S*(?: [^\W\d_a-z]\S*){{1,3}}\n){{1,2}}(?i:{_VERSION})?{_DATE}")
 _DATED = re.compile(
     rf"(?:released|published|printed|dated|(?:last )?(?:updated|revised|modified)):? {_DATE}"
     r"|(?:copyright|©|\(c\))[^a-z]* \d{4}\b.*",

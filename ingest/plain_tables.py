@@ -36,6 +36,7 @@ _SYNTAX = re.compile(
     r"|\[[^\[\]|\n]*(?:\||$)",
     re.MULTILINE,
 )
+_MAX_WIDTH = 1_000  # characters of a row as programs print it
 _CODE = re.compile(rf"[`\\{{}}<>]|\$ ?[A-Za-z_(]|{_SYNTAX.pattern}", re.MULTILINE)
 
 
@@ -79,7 +80,10 @@ def _is_aligned(lines: str) -> bool:
     bars = _BETWEEN_BARS.sub(" ", lines).splitlines()
     places = Counter(map(str.rstrip, bars))
     del places[""]  # of rules
-    return len(places) == 1 and places.total() > 1 and not _SYNTAX.search(lines)
+    if len(places) != 1 or places.total() == 1:
+        return False
+    (width,) = map(len, places)
+    return width <= _MAX_WIDTH and not _SYNTAX.search(lines)
 
 
 def _line_starts(line: re.Pattern[str], run: re.Match[str]) -> list[int]:
@@ -94,7 +98,7 @@ def _blank(code: re.Match[str]) -> str:
 def _repeats_header(lines: str) -> bool:
     """Return whether each row begins with the name of a column, as readers write tables."""
     header, *rows = lines.splitlines()
-    names = header.strip().split(CELL_BOUNDARY)
+    names = set(header.strip().split(CELL_BOUNDARY))
     firsts = [row.strip().partition(": ") for row in rows]
     return bool(rows) and all(sign and name in names for name, sign, _ in firsts)
 

@@ -29,7 +29,7 @@ _MIN_LENGTH = 8  # characters of a line that is full; lines of poems are shorter
 _FULL = 0.8  # of the paragraph's longest line: its lines end earlier for the sake of punctuation
 
 _WORD = re.compile(r"[^\W\d_]{2,}")
-_COMPOUND = re.compile(r"[^\W\d_]{2,}-[^\W\d_]{2,}")
+_COMPOUND = re.compile(r"(?<![^\W\d_])[^\W\d_]{2,}-[^\W\d_]{2,}")
 _MIN_KNOWN = 4  # letters of a word, whose two divided parts together have as many, at least
 _SOFT_HYPHEN = "\u00ad"  # it always divides a word
 _PRINTED_HYPHEN = "\u2010"  # as manual pages have it: nobody types it, but it may also be within a compound

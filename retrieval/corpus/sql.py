@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import time
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -52,6 +53,8 @@ _MAX_LISTED = 40  # names in a message
 _MAX_CLOSEST = 3
 _MAX_EDITS = 0.4  # of a name's letters, for another to be close
 _ADDS = re.compile(r"\b(?:sum|avg|count|total)\s*\(", re.IGNORECASE)
+_CHANGES_BY_ITSELF = re.compile(r"\b(?:random\w*|now|current_\w+|_?rowid_?|oid)\b", re.IGNORECASE)
+_MAX_SECONDS_TO_COMPARE = 1.0  # of a query that is run again without totals; they are noted for a slower one
 _QUERIES = frozenset(["SELECT", "WITH", "VALUES", "EXPLAIN", "("])  # what a statement that reads begins with
 _NOT_ALLOWED = re.compile(r"not authorized|prohibited|not a query|one statement at a time|readonly|query_only")
 
@@ -105,32 +108,30 @@ def query_tables(view: View, sql: str, within: str) -> TableResults:
         raise InputError(f"the query has {len(sql):,} characters: give at most {MAX_SQL_CHARACTERS:,}")
     resolved = resolve_names(replace_surrogates(sql).replace("\0", ""), database.tables)
     statements = [*with_origins(resolved), resolved]
+    start = time.monotonic()
     answer = _run(database, statements, document_ids, left_out={})
+    seconds = time.monotonic() - start
     if "error" in answer:
         raise InputError(_explain(answer["error"], resolved, database.tables))
     is_as_written = answer["statement"] == len(statements) - 1
     results = _make_results(sql, answer, database, view, has_origins=not is_as_written)
-    if not _ADDS.search(sql):
+    counted = [table for table in results.tables if table.totals]
+    if not counted or not _ADDS.search(sql) or _CHANGES_BY_ITSELF.search(sql):
         return results
     statement = statements[answer["statement"]]
-    counted = [table for table in results.tables if _counts_totals(table, database, statement, document_ids, answer)]
+
+    def differs_without(tables: Sequence[CorpusTable]) -> bool:
+        left_out = {table.name: database.total_rows[table.name] for table in tables}
+        without = _run(database, [statement], document_ids, left_out)
+        is_same: bool = without.get("rows") == answer["rows"]
+        return not is_same
+
+    is_quick = seconds < _MAX_SECONDS_TO_COMPARE
+    if is_quick and not differs_without(counted):
+        counted = []
+    elif is_quick and len(counted) > 1:
+        counted = [table for table in counted if differs_without([table])]
     return replace(results, counted_totals=tuple(counted))
-
-
-def _counts_totals(
-    table: CorpusTable,
-    database: TableDatabase,
-    statement: str,
-    document_ids: list[str] | None,
-    answer: Mapping[str, Any],
-) -> bool:
-    """Return whether a statement's answer is another one without a table's rows of totals."""
-    if not table.totals:
-        return False
-    left_out = {table.name: database.total_rows[table.name]}
-    without = _run(database, [statement], document_ids, left_out)
-    is_same: bool = without.get("rows") == answer["rows"]
-    return not is_same
 
 
 def _find_documents(view: View, within: str) -> list[str] | None:

@@ -177,7 +177,7 @@ def _run(database: _Database, statement: str, max_rows: int, end: float) -> dict
     read_tables: set[str] = set()
     rows = _Rows()
     error = ""
-    connection.set_authorizer(_authorizer(database.readable, read_tables))
+    connection.set_authorizer(_authorizer(database.readable, database.limited, read_tables))
     connection.set_progress_handler(lambda: time.monotonic() > end, _OPERATIONS_BETWEEN_CHECKS)
     try:
         rows.read(connection.execute(statement), max_rows)
@@ -199,10 +199,20 @@ def _run(database: _Database, statement: str, max_rows: int, end: float) -> dict
     }
 
 
-def _authorizer(readable: Collection[str], read_tables: set[str]) -> Callable[..., int]:
-    """Return the function that allows SQLite to read tables, and nothing else; it notes which are read."""
+def _authorizer(
+    readable: Collection[str],
+    limited: Collection[str],
+    read_tables: set[str],
+) -> Callable[..., int]:
+    """Return the function that allows SQLite to read tables, and nothing else; it notes which are read.
 
-    def authorize(action: int, first: str | None, second: str | None, *_: str | None) -> int:
+    Of limited tables, the rows are seen through views only: `main.dues` would be all rows.
+    """
+
+    def authorize(action: int, first: str | None, second: str | None, schema: str | None, view: str | None) -> int:
+        passes_view = first in limited and schema == "main" and view != first
+        if passes_view:
+            return sqlite3.SQLITE_DENY
         if action == sqlite3.SQLITE_READ and first is not None:
             read_tables.add(first)
             # A statement may count the rows of a table that it defines itself: then no column is read.

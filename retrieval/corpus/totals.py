@@ -43,7 +43,8 @@ _ENDS_TOTAL = re.compile(f"(?:ergebnis|{_CHINESE})$")
 _CHINESE_DUE = re.compile(
     "(?:消費税|消费税|增值税|税額|税额)(?:等|額|额)?|ご?請求(?:金額|額)|お?支払(?:い?金額|額)|应付(?:金额|总额|款)?"
 )
-_SHARE = re.compile(r"\d+(?:[.,]\d+)?\s?%")
+_SHARE = re.compile(r"(?<!\d)\d+(?:[.,]\d+)?\s?%")
+_MAX_LABEL = 100  # characters: a longer one is a text
 _LETTER = re.compile(r"[^\W\d_]")
 _WORD = re.compile(r"[^\W\d_]+|\d+")
 
@@ -67,6 +68,8 @@ def role_of(label: str) -> Role:
     or ends with such a word, as `Total of 1910`. Of the rows just below totals, those `below totals` are not items
     either: taxes, and what is to be paid.
     """
+    if len(label) > _MAX_LABEL:
+        return ""
     words = _WORD.findall(_SHARE.sub(" ", label).replace(".", "").casefold())
     if not words:
         return ""

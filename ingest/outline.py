@@ -39,10 +39,11 @@ _VERB = re.compile(
 )  # not the number in `I. The mule` and `Part I`
 _LONGEST_SHORT_WORD = 3  # characters: of, the, and
 _MAX_WORDS = 6  # of a title that is not in capitals
-_MAX_NAME = 100  # characters of a heading; every sentence below it repeats them
+_MAX_NAME = 100  # characters of a heading, which every sentence below it repeats, or of a column's name
 _MAX_HEADER = 2_000  # characters of a table's header; every row repeats it, so a longer one is not kept
 _PAGE_HEADER = re.compile(r"table of contents|\(continued\)|^see ", re.IGNORECASE)
 _YEAR = re.compile(r"\b(?:19|20)\d\d\b")
+_WORD_OF_NAME = re.compile(r"[^<>=:@#{}_+?]+:?")  # no code such as `sent>=2020`
 _YEAR_IN_VALUE = re.compile(r"\b(?:19|20)\d\d[-./]\d|\d[-./](?:19|20)\d\d\b")  # of a date or an invoice's number
 _AMOUNT = re.compile(r"(?!(?:19|20)\d\d$)\d[\d.,]*")  # and no year
 _MARKDOWN_RULE = re.compile(r"[\s:|]*-[\s:|-]*")
@@ -189,12 +190,14 @@ class Outline:
     def _has_years_as_columns(self, row: str, following: str) -> bool:
         """Return whether a row's years name its columns.
 
-        A header has several of them, and no amounts; where the next row has other ones, they are data of each row.
+        A header has several cells with them, and no amounts; where the next row has other ones, they are data of each
+        row.
         """
         years = _YEAR.findall(row)
         cells = _split_cells(row)
         has_amounts = any(map(_AMOUNT.fullmatch, cells))
-        if has_amounts or len(years) < 2 or _are_fields(cells):
+        names = list(filter(_names_year, cells))
+        if has_amounts or len(names) < 2 or _are_fields(cells):
             self._follows_years = False
             return False
         next_years = _YEAR.findall(following)
@@ -316,6 +319,12 @@ def is_heading_line(line: str) -> bool:
 def name_of(heading: str) -> str:
     """Return the text of a heading without the marks of Markdown."""
     return _MARKS_AROUND.sub("", collapse_whitespace(heading))
+
+
+def _names_year(cell: str) -> bool:
+    """Return whether a cell may name the column of a year, as a sentence or code with a year in it does not."""
+    words = filter(_YEAR.search, cell.split())
+    return len(cell) <= _MAX_NAME and any(map(_WORD_OF_NAME.fullmatch, words))
 
 
 def _are_fields(cells: Sequence[str]) -> bool:

@@ -253,6 +253,34 @@ def test_a_row_with_names_and_several_years_is_no_header_of_the_next(since):
 
 
 @pytest.mark.parametrize(
+    "row",
+    [
+        "sent>=:2020-02-02 | Letters of 2 February 2020",
+        "not:(seen) sent>:2020-01-01 sent<:2020-12-31 | Unread letters of 2020",
+        "Ann Lee (1915–1952) | miller",
+        f"{'It stood by the weir until the flood came, ' * 3}in 1935 | Mill of 1920",
+    ],
+)
+def test_years_in_the_text_or_code_of_a_row_make_no_header(row):
+    text = f"Expression | Meaning\n{row}\nopen:1 | Letters with parts"
+    assert not any(sentence.header for sentence in split_sentences(text))
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        "In millions | 2022 | 2021",
+        "Year ended December 31, 2022 | Year ended December 31, 2021",
+        "Mill | 2019-20† | 2020/2021 (*)",
+        "Item | as of 31.12.2022: | as of 31.12.2021:",
+    ],
+)
+def test_years_in_several_names_of_columns_make_a_header(row):
+    *_, last = split_sentences(f"{row}\nNet sales | 12 | 13\nCash | 5 | 6")
+    assert last.header == row
+
+
+@pytest.mark.parametrize(
     "line",
     [
         "Die Wasserversorgungsgenossenschaft",

@@ -207,6 +207,16 @@ def test_a_line_under_its_heading(read):
     assert [page[-2:] for page in read_pages(read, pages)] == [["Result:", "Approved"]] * 5
 
 
+def test_a_larger_head_above_the_name_of_the_chapter(read):
+    pages = Pages()
+    for number in range(8):
+        pages.text(72, 805, "Ledger", 15)
+        pages.text(72, 780, f"Chapter{number}", 9)
+        pages.lines(72, 700, [f"{line} {chr(97 + number)}" for line in BODY], 9)
+        pages.show()
+    assert count_pages(read, pages, "Ledger") == 1
+
+
 def test_a_heading_with_its_text_below_it(read):
     pages = Pages()
     for number in range(5):

@@ -15,6 +15,7 @@ from arag.text.normalise import CELL_BOUNDARY
 _INNER_RANKS = {1, -2}
 _PLACE = 3.0  # points: lines that are nearer are at the same place of their pages
 _NEAR_HEADING = 1.8  # times the height of the type: a heading is nearer to its text, a running head farther off
+_FAR = 4.0  # times the height of the type: text is nearer to the line above it
 _MAX_VARIANTS = 0.05  # share of pages that may have another text at the place of a running line
 _LINE_PITCH = 1.5  # times the height of the type, between the lines of one head
 _MIN_RUN = 2  # pages of a chapter, on average
@@ -257,14 +258,24 @@ def _belongs_to_text(edge: Edge, page: Iterable[Line], running: Collection[Besid
     by_height = sorted(with_text, key=lambda other: -other.bottom)
     place = by_height.index(line)
     near = by_height[max(0, place - 1) : place + 2]
+    is_above_apart = _is_apart(by_height[place + 1 : place + 3])
     for upper, lower in pairwise(near):
         other = edge.beside(-1 if lower is line else 1)
-        is_beside_running = other in running
-        is_heading = _is_heading_of(upper, lower) and not is_beside_running
+        is_in_head = other in running or (upper is line and is_above_apart)
+        is_heading = _is_heading_of(upper, lower) and not is_in_head
         is_named = upper.text.endswith(_NAME_ENDS)
         if is_heading or is_named or _are_rows(upper, lower):
             return True
     return False
+
+
+def _is_apart(lines: Sequence[Line]) -> bool:
+    """Return whether the first of two lines is far above the second one, as the last line of a head is above text."""
+    if len(lines) < 2:
+        return False
+    line, below = lines
+    height = line.top - line.bottom
+    return line.bottom - below.bottom >= _FAR * height
 
 
 def _are_rows(line: Line, below: Line) -> bool:

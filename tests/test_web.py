@@ -121,8 +121,23 @@ def test_a_moved_document_is_shown_and_filtered_where_its_file_is_now(tmp_path):
         assert texts(search(client, folder="old").select("th small")) == ["old/b.md"]
         document = soup(client.get("/document?id=old/a.md"))
         assert document.select_one(".note").get_text().startswith("new/z.md (cited as old/a.md)")
-        assert client.get("/file?id=old/a.md").status_code == 200
+        passage = soup(client.get("/passage?chunk=old/a.md:0"))
+        assert passage.select_one(".links").get_text().split() == "new/z.md (cited as old/a.md) Save the file".split()
+        assert 'filename="z.md"' in client.get("/file?id=old/a.md").headers["content-disposition"]
         assert client.get(f"/file?id={quote('in.mbox#1')}").status_code == 404  # it holds the other mail, too
+
+
+def test_a_record_without_title_is_named_by_where_its_file_is_now(tmp_path):
+    docs = write_corpus(tmp_path / "docs", [{"text": "It stands."}])
+    run_ingest(docs, tmp_path / "index", embedder=HashEmbeddings())
+    (docs / "corpus.jsonl").rename(docs / "z.jsonl")
+    run_ingest(docs, tmp_path / "index", embedder=HashEmbeddings())
+    with open_index(tmp_path / "index", embedder=HashEmbeddings()) as index:
+        app = Site(index, agent=None, model="", reports=None).make_app("token", 80)
+        client = TestClient(app, base_url="http://localhost", cookies={"arag-80": "token"})
+        assert texts(search(client, q="It stands").select(".hits h3")) == ["z.jsonl#1"]
+        for address in (f"/passage?chunk={quote('corpus.jsonl#1:0')}", f"/document?id={quote('corpus.jsonl#1')}"):
+            assert soup(client.get(address)).h1.get_text() == "z.jsonl#1"
 
 
 def test_a_text_is_shown_once_with_links_to_its_copies(tmp_path):

@@ -58,8 +58,7 @@ def list_headings(chunks: Iterable[Chunk]) -> dict[str, str]:
 
 def list_starts(passage: Passage) -> list[str]:
     """Return where the sentences that matched start in their chunk, as addresses have it, the best one first."""
-    sentences = passage.shown.hit.chunk.sentences
-    return [str(sentences[position].start) for position in passage.matched]
+    return [str(passage.shown.hit.chunk.sentences[position].start) for position in passage.matched]
 
 
 def list_excerpts(passage: Passage) -> Iterator[str]:

@@ -104,11 +104,12 @@ class Site:
         """Show what is known of a document: its headings, its tables, and what was left out."""
         document = _check_found(self.index.document(request.query_params.get("id", "")))
         chunks = self.index.chunks_of(document.id)
+        path = self.index.with_view(find_moved).get(document.id, document.id)
         return self._page(
             "document",
-            title=document.title or document.id,
+            title=document.title or path,
             document=document,
-            path=self.index.with_view(find_moved).get(document.id, document.id),
+            path=path,
             chunks=chunks,
             headings=passages.list_headings(chunks),
             tables=self.index.limited_to([document.id]).query_tables().tables,
@@ -118,14 +119,14 @@ class Site:
 
     def original(self, request: Request) -> Response:
         """Send the file of a document, to be saved: a browser never shows it as a page of this site."""
-        document = _check_found(self.index.document(request.query_params.get("id", "")))
-        original = _check_found(find_original(document))
+        original = _check_found(find_original(_check_found(self.index.document(request.query_params.get("id", "")))))
         return FileResponse(original, media_type="application/octet-stream", filename=original.name)
 
     def passage(self, request: Request) -> Response:
         """Show a passage with its sentences marked: in a picture of the page, and as text."""
         chunk = _check_found(self.index.get(request.query_params.get("chunk", "")))
         document = _check_found(self.index.document(chunk.document_id))
+        path = self.index.with_view(find_moved).get(document.id, document.id)
         original = find_original(document)
         starts = request.query_params.getlist("at")
         link, page, percent, last_page = passages.address(chunk.id, starts).partition("#")[0], 0, 0, 0
@@ -137,8 +138,9 @@ class Site:
                 chunk, starts = shown, []
         return self._page(
             "passage",
-            title=chunk.title or chunk.document_id,
+            title=chunk.title or path,
             chunk=chunk,
+            path=path,
             original=original,
             is_gone=is_gone(document),
             link=link,
@@ -184,8 +186,7 @@ class Site:
         return self._page("reports", title="Reports", pages=pages)
 
     def _page(self, template: str, *, status: int = 200, **values: Any) -> Response:
-        page = render(f"web/{template}.html", passages=passages, reports=self.reports, **values)
-        return HTMLResponse(page, status)
+        return HTMLResponse(render(f"web/{template}.html", passages=passages, reports=self.reports, **values), status)
 
     def _show_error(self, _: Request, error: Exception) -> Response:
         """Show why there is no page."""

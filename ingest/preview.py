@@ -113,7 +113,7 @@ def preview(sources: list[str], location: str = "", **options: Unpack[IngestOpti
                 problems.append(assigned)
             else:
                 documents.append(known.describe(assigned))
-            meter.report(done=reader.bytes, documents=1)
+            meter.report(done=reader.bytes, documents=0 if isinstance(assigned, Problem) else 1)
         meter.end()
         embedding = known.sample.estimate_seconds(_name_embedder(options.get("embedder"), view))
         return Preview(

@@ -114,7 +114,8 @@ class Progress:
         if self.files < 2 or self.phase == "done":
             return [documents]
         files = f"{self.files_read:,} of {self.files:,} files"
-        return [files, documents] if self.documents > self.files_read else [files]
+        has_begun = self.files_read + 1  # the last document of a file may be finished a little before the file
+        return [files, documents] if self.documents > has_begun else [files]
 
     @property
     def embedded(self) -> str:

@@ -255,7 +255,7 @@ class IndexWriter:
 
     def _refuse(self, document: Document, reason: str) -> None:
         self.problems[document.id] = Problem(document.source, reason)
-        self._meter.report(documents=1)
+        self._meter.report()
 
     def _cut(self, document: Document, fingerprint: str) -> _CutDocument:
         """Cut a document into chunks."""

@@ -172,6 +172,32 @@ def test_a_preview_moves_on_as_it_reads(tmp_path):
     preview([str(docs)], progress=shown.append)
     assert sorted({now.share for now in shown if now.phase == "reading"}) == [number / 8 for number in range(9)]
     assert "Reading: 50%, 4 of 8 files" in map(str, shown)
+    assert not [now for now in map(str, shown) if "files, " in now]  # as many documents as files
+
+
+@pytest.mark.parametrize("is_preview", [False, True])
+def test_what_is_left_out_is_not_counted_as_a_document(tmp_path, is_preview):
+    docs = tmp_path / "docs"
+    docs.mkdir()
+    (docs / "mill.txt").write_text("The mill stands.")
+    (docs / "empty.txt").write_text("")
+    (docs / "bad.jsonl").write_text('x\n{"text": "The ship sails."}\n{"text": " "}\n')
+    shown = []
+    if is_preview:
+        preview([str(docs)], progress=shown.append)
+    else:
+        run_ingest(docs, tmp_path / "index", embedder=HashEmbeddings(), progress=shown.append)
+    assert str(shown[-1]).startswith("Done: 100%, 2 documents")
+
+
+def test_a_document_that_another_one_keeps_out_is_not_counted(tmp_path):
+    docs = tmp_path / "docs"
+    docs.mkdir()
+    for name in ("mill", "ship"):
+        (docs / f"{name}.txt").write_text(f"The {name} is old.")
+    follow([{"id": "mill.txt", "text": "Given in Python."}], tmp_path / "index")
+    summary, shown = follow([docs], tmp_path / "index")
+    assert (summary.read, len(summary.problems), shown[-1].documents) == (1, 1, 1)
 
 
 def test_one_long_file_moves_on_as_its_sentences_are_embedded(tmp_path, timed):

@@ -19,6 +19,19 @@ SPACED = "\n".join(f"{number}.1 {name} {'. ' * 12}{7 * number}" for number, name
 NUMBERED = "\n".join(f"{number // 3 + 1}.{number} {name} {5 * number}" for number, name in enumerate(CHAPTERS, 1))
 NAMES = "Anchor, 3, 17\nBarrel, 12\nCapstan, 4-6, 31\nLantern oil, 12, 45-47\nRopewalk, 9\nTide, 2, 5, 8\nWreck, 60"
 LINKS = "\n".join(f"- [{name}](#{name.lower().replace(' ', '-')})" for name in CHAPTERS)
+COMMANDS = r"""\@ifpackageloaded .
+. . . . . . . . 352, 384
+## A
+\advance . . 268, 283, 336
+\anchor@oil 22, 26, 30-33
+## L
+\lantern . . . . . . . . 91
+\lantern oil . . . . . .
+22, 26, 30, 33, 196,
+200, 204
+lantern.sty (Package) . . 3, 12
+## T
+\tide . . . . . . . 44, 45"""
 APPENDICES = "\n\n".join(
     f"{letter}.{n}. {name}" for letter, n, name in zip("AAABBCC", "1231212", CHAPTERS, strict=True)
 )
@@ -39,6 +52,13 @@ CONTENTS = {
     "without pages": "## Table of contents\n\n" + "\n".join(f"- {name}" for name in CHAPTERS),
     "an index of names": NAMES,
     "an index with references": f"# Index\n\n{NAMES}\nYawl, see Boat",
+    "an index of commands": f"# 4 Index\n\n## Symbols\n{COMMANDS}",
+    "the end of an index of commands": COMMANDS,
+    "an index of one page each": "# 5 Index\n\n"
+    + "\n".join(
+        f"\\{name} . . . {9 - n}"
+        for n, name in enumerate(["anchor@a", "barrel@b", "capstan@c", "lantern oil", "ropewalk@d", "tide@e"])
+    ),
     "links": f"# Manual\n\n{LINKS}",
     "Chinese": CHINESE,
     "sections of a web page": "\n".join(f"- {n // 3 + 1}.{n % 3 + 1}. {name}" for n, name in enumerate(CHAPTERS)),
@@ -53,6 +73,8 @@ CONTENTS = {
 }
 CONTENT = {
     "prices": "Rye ..... 120\nLantern oil ..... 45\nOats ..... 80\nBarley ..... 95\nHemp ..... 12\nTar ..... 30",
+    "prices in order with dots": "Barley ... 95\nHemp ... 12\nLantern oil ... 45\nOats ... 80\nRye ... 120\nTar ... 30",
+    "sizes": "Hat ... 52, 54\nBoot ... 38, 40, 42\nLantern oil ... 5, 9\nApron ... 2\nSack ... 7, 8\nMug ... 1, 3",
     "prices in order": "Barley, 95\nHemp, 12\nLantern oil, 45\nOats, 80\nRye, 120\nTar, 30",
     "prices as rows": "Rye | 12\nBarley | 15\nLantern oil | 45\nOats | 80\nHemp | 95\nTar | 130",
     "a glossary": "# Index of terms\n\nBarrel: 120 litres.\n\nHemp: a fibre.\n\nLantern oil: oil of whales.\n\n"
@@ -263,6 +285,14 @@ def test_a_short_list_in_a_text_is_found_as_before(make_index, text):
     (hit,) = index.semantic_search("lantern oil", titles_first=True).hits
     nearest = max(hit.similarities, key=hit.similarities.__getitem__)
     assert "antern oil" in hit.chunk.sentence_text(nearest)
+
+
+def test_an_index_below_a_text_is_found_with_all_its_letters():
+    text = "# 3 Sources\n\nThe keepers wrote all of it down in the book of the harbour.\n\n"
+    notice = "# 4 Index\n\nNumbers in italics are those of the pages that say what a command does.\n\n"
+    entries = f"## Symbols\n{COMMANDS}"
+    (found,) = find_lists(text + notice + entries)
+    assert (text + notice + entries)[found.start : found.stop] == entries
 
 
 def test_contents_that_begin_or_end_with_a_part_of_a_book_are_found_beside_its_text():

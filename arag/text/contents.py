@@ -5,7 +5,8 @@ these kinds:
 
 - A name with a page number behind it. The page numbers rise from line to line. Dots lead to them (`Scope ..... 12`), or
   the heading says what it is (`Contents`), or the lines have numbers of chapters (`2.1 Scope 12`).
-- A name with several page numbers (`Rye, 12, 45-47`), in alphabetical order.
+- A name with several page numbers (`Rye, 12, 45-47`), in alphabetical order. Where dots lead to them, a name may hold
+  signs, as those of commands do, and an entry may go on in the next line.
 - A link and nothing else.
 - The number of a chapter, section or appendix and its name. The numbers rise from line to line. The name may be a
   question.
@@ -58,6 +59,10 @@ _CHAPTER_PAGE = re.compile(rf"{_CHAPTER}.*? {_PAGE}", re.IGNORECASE)
 _TERM = r"(?P<term>[^\d|.;:!?$€£¥]{2,60}?)"
 _PAGES = r"(?P<pages>\d{1,4}(?:(?:[-–]|, )\d{1,4})*)"
 _TERM_PAGES = re.compile(rf"{_TERM}(?:,? {_PAGES}|[,.]? see (?:also )?\S.*)", re.IGNORECASE)
+# A further line of an entry has no term; where its pages stand in the next line, dots end it.
+_TERM_DOTS_PAGES = re.compile(
+    rf"(?=.*(?:\d,?|[ .]\.)$)(?:(?P<term>[^\s.|\d].{{0,60}}?)(?=[ .|]))?(?P<dots>[ .|]*)(?:{_PAGES},?)?"
+)
 _LINK = re.compile(r"\[[^\]]+\]\([^)\s]+\)")
 _QUESTION = r".{0,200}[?？]"
 _NUMBER = r"(?:\d{1,3}|[A-Z])(?:\.\d{1,3})+"
@@ -67,6 +72,7 @@ _SECTION = re.compile(
 )
 # A chapter and its first section on one line, as a web page's list gives them: `2. Tar: 2.1. Where it is from`.
 _FIRST_SECTION = re.compile(rf": (?={_NUMBER}\. )")
+_LETTER = re.compile(r"#+ [A-ZА-Я]")  # the heading above the terms that begin with it
 # What ends contents: a sentence, or a paragraph.
 _STATEMENT = re.compile(r".{40,}[.!。！]|.{15,}[。！]|.{250,}(?<![?？])")
 # The number before a name, also as `Chapter 7.`, and behind a chapter's name that of its first section.
@@ -134,14 +140,15 @@ class _Part:
 def _split_runs(text: str) -> list[range]:
     """Return the runs of lines without statements. A heading, and the first line with a section's number, begins one.
 
-    So contents stand apart from the title page above and the text below.
+    So contents stand apart from the title page above and the text below. The letters of an index begin none.
     """
     starts = [0]
     has_sections = False  # or a heading that says what the run is
     offset = 0
     for line in text.split("\n"):
         words_of_line = _LIST_MARK.sub("", collapse_whitespace(line))
-        if words_of_line.startswith("#") or _is_heading_of_list(words_of_line):
+        begins_section = words_of_line.startswith("#") and not _LETTER.fullmatch(words_of_line)
+        if begins_section or _is_heading_of_list(words_of_line):
             starts.append(offset)
             has_sections = True
         elif _STATEMENT.fullmatch(words_of_line):
@@ -167,7 +174,8 @@ def _is_list_in_text(part: _Part, run: range) -> bool:
         is_at_start = not part.text[: run.start].strip()
         is_at_end = not part.text[run.stop :].strip()
         may_go_on = is_at_start or is_at_end
-        if page.is_named or _has_dots(page) or (may_go_on and any(map(_names_section, page.lines[:2]))):
+        has_dots = _has_dots(page) or _is_index_with_dots(page)
+        if page.is_named or has_dots or (may_go_on and any(map(_names_section, page.lines[:2]))):
             return True
     elif not page.is_named or not _is_list(replace(page, least=_MIN_NAMED)):
         return False
@@ -238,11 +246,16 @@ def _is_heading_of_list(line: str) -> bool:
     """Return whether a line is a heading of contents or of an index."""
     if is_heading_of_contents(line):
         return True
-    return len(line) <= _MAX_HEADING and _INDEX.fullmatch(plain(line.strip("#*: "))) is not None
+    return len(line) <= _MAX_HEADING and _INDEX.fullmatch(_name_index(line)) is not None
 
 
 def _is_heading_of_index(line: str) -> bool:
-    return _HEADING_OF_INDEX.fullmatch(plain(line.strip("#*: "))) is not None
+    return _HEADING_OF_INDEX.fullmatch(_name_index(line)) is not None
+
+
+def _name_index(line: str) -> str:
+    """Return a heading without marks and its number, as in `4 Index`."""
+    return plain(_SECTION_NUMBERS.sub("", line.strip("#*: ")))
 
 
 # --- names with page numbers ---
@@ -283,6 +296,25 @@ def _is_index(page: _Page) -> bool:
     return bool(entries) and is_marked and _are_ordered(terms)
 
 
+def _is_index_with_dots(page: _Page) -> bool:
+    """Return whether dots lead from terms to several page numbers; those that begin with a sign come first."""
+    counts: set[int] = set()
+    letters: list[str] = []
+    with_dots = 0
+    for entry in page.find_entries(_TERM_DOTS_PAGES):
+        pages = list(map(int, re.findall(r"\d+", entry["pages"] or "")))
+        if not _are_ordered(pages):
+            return False
+        if entry["term"]:
+            counts.add(len(pages))
+            first = plain(entry["term"]).removeprefix("\\")[:1]
+            letters.append(first if first.isalpha() else "")
+            with_dots += entry["dots"].count(".") > 1
+    has_dots = 2 * with_dots > len(letters) > 0
+    is_marked = page.is_named or len(counts) > 1
+    return has_dots and is_marked and _are_ordered(letters)
+
+
 # --- names alone ---
 
 
@@ -314,6 +346,7 @@ _KINDS: tuple[Callable[[_Page], bool], ...] = (
     _has_dots,
     _has_pages,
     _is_index,
+    _is_index_with_dots,
     _is_list_of_links,
     _is_list_of_names,
     _is_list_of_sections,

@@ -356,3 +356,7 @@ def test_labels_of_a_drawing_are_no_heading(make_index):
     (chunk,) = index.read("a.html:0").chunks
     assert chunk.text.startswith("RYE; OATS; WHEAT")
     assert {sentence.heading for sentence in chunk.sentences} == {""}
+
+
+def test_a_letter_of_an_item_far_down_is_a_number(read):
+    assert len(read("a.html", "<ol type=a start=10000000><li>Oil<li>Wick</ol>").text) < 100

@@ -614,6 +614,21 @@ ASCIIDOC = (
 
 
 @pytest.mark.parametrize(
+    ("directive", "shown"),
+    [
+        (
+            ".. list-table::\n   :header-rows: 1\n\n   - - Name\n     - Price\n   - - Oats\n     - 12",
+            "Name: Oats | Price: 12",
+        ),
+        (".. math:: E = mc^2", "E = mc^2"),
+        (".. code-block:: python\n   :caption: Settings\n\n   x = 1", "Settings"),
+    ],
+)
+def test_no_argument_of_a_directive_is_lost(read, directive, shown):
+    assert shown in read("a.rst", f"Kites\n=====\n\n{directive}\n\nLet go.\n").text.split("\n")
+
+
+@pytest.mark.parametrize(
     "part",
     [
         "== ==\nx\n",

@@ -149,7 +149,9 @@ def _show_directive(directive: re.Match[str], lines: Sequence[str]) -> tuple[lis
         return [], end
     body = list(lines[first:end])
     if name in _CODE:
-        return body, end
+        formula = [f"{margin}{argument}"] if name == "math" else []
+        caption = [f"{margin}{options['caption']}", ""] if "caption" in options else []
+        return [*formula, *caption, *body], end
     if name in _TABLES:
         rows = _TABLES[name](dedent("\n".join(body)).strip("\n").split("\n"), options)
         return ["", argument, "", *rows, ""], end

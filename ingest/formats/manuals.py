@@ -76,6 +76,7 @@ _NUMBERED = {"orderedlist": {"orderedlist"}, "substeps": {"substeps", "procedure
 _NUMBERS = ("arabic", "loweralpha", "lowerroman", "upperalpha", "upperroman")  # of lists in each other
 _PARAGRAPHS = ("para", "simpara")
 _MAX_LEVEL = 6
+_MAX_DIGITS = 4  # of the number of rows that a cell spans
 _MAX_NAMES = 80  # characters of names of entities in a note
 
 
@@ -219,7 +220,7 @@ def _show_numbers(numbered: etree._Element, names: _Names) -> None:
 def _show_spans(entry: etree._Element, names: _Names) -> None:
     """Say how many rows and columns a cell spans as web pages do."""
     more_rows = entry.get("morerows", "0")
-    if more_rows.isdecimal():
+    if more_rows.isdecimal() and len(more_rows) <= _MAX_DIGITS:
         entry.set("rowspan", str(int(more_rows) + 1))
     row = entry.getparent()
     is_in_header = row is not None and names.get(row.getparent()) == "thead"

@@ -24,7 +24,7 @@ _RULE_IN_GRID = re.compile(r"\+(?:-{2,}|={2,})\+")
 _MAX_COLUMNS = 100  # of a table: cutting more takes long
 _BARS = ("|", "+", "")
 _DELIMITERS = {"tab": "\t", "space": " "}
-_ITEM = re.compile(r"\s*(\*\s+)?-(?:\s+(.*)|$)")  # a cell of a list-table, and whether it begins a row
+_ITEM = re.compile(r"\s*([*+-]\s+)?[*+-](?:\s+(.*)|$)")  # a cell of a list-table, and whether it begins a row
 # :func:`run`, `Oil <oil>`_, ``code``, **bold** and |substitution|
 _MARKUP = (
     (re.compile(r"(?<!\w):(?:[\w+-]+:)*[\w+-]+:`[~!]?([^`]*)`"), r"`\1`"),

@@ -18,6 +18,7 @@ _ROMAN = (
     (1000, "m"), (900, "cm"), (500, "d"), (400, "cd"), (100, "c"), (90, "xc"),
     (50, "l"), (40, "xl"), (10, "x"), (9, "ix"), (5, "v"), (4, "iv"), (1, "i"),
 )  # fmt: skip
+_MAX_LETTERS = 1_000
 _MAX_ROMAN = 4_000
 _CHINESE_DIGITS = "〇一二三四五六七八九"
 _ORDINAL_ENDS = {1: "st", 2: "nd", 3: "rd"}
@@ -159,8 +160,10 @@ def show_in_form(form: str, number: int) -> str:
 
 def _letters(number: int) -> str:
     """Return a letter, which is doubled after `z`: aa, bb."""
+    if not 0 < number < _MAX_LETTERS:
+        return str(number)
     times, index = divmod(number - 1, 26)
-    return chr(ord("a") + index) * (times + 1) if number > 0 else "0"
+    return chr(ord("a") + index) * (times + 1)
 
 
 def _roman(number: int) -> str:

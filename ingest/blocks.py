@@ -56,7 +56,7 @@ def split_blocks(
         title: The document's title.
         is_plain: Whether a line with bars may be code.
         is_code: Whether no line is a heading.
-        barred_lines: The lines that are no rows although they have bars.
+        barred_lines: The lines that are not rows although they have bars.
     """
     paragraph: Block | None = None
     for line in _lines(text, title, barred_lines, is_plain=is_plain, is_code=is_code):

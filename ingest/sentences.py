@@ -105,7 +105,7 @@ def _make_sentence(text: str, block: Block, heading: str, *, embedded: bool) -> 
 
 
 def _are_bars_text(text: str, block: Block, start: int, end: int) -> bool:
-    """Return whether a sentence of a block has bars, and the block is no row of a table."""
+    """Return whether a sentence of a block has bars, and the block is not a row of a table."""
     return not block.is_row and is_barred(text[start:end])
 
 

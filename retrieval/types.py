@@ -27,7 +27,7 @@ class Sentence:
     header: str = ""
     """For a row of a table, its column names as one line; empty if it has them itself."""
     bars_are_text: bool = False
-    """Whether it has bars and is no row of a table."""
+    """Whether it has bars and is not a row of a table."""
 
 
 @dataclass(frozen=True, slots=True)

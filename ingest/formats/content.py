@@ -59,7 +59,7 @@ class Content:
         headings_apart: Whether no plain line inside a paragraph is taken for a heading.
         is_plain: Whether it is written by hand: a bar is text where it does not certainly divide the cells of a row.
         is_code: Whether it is a program or settings, without headings.
-        barred_lines: The lines, without white space around them, in which bars are text: they are no rows of tables.
+        barred_lines: The lines, without white space around them, in which bars are text: they are not rows of tables.
         why_skipped: Why the file is not a document, if nothing is wrong with it: it only leads to another.
     """
 

@@ -209,12 +209,13 @@ class Outline:
 
 
 def _shorten(name: str) -> str:
-    """Return a name that is not too long: it ends after a word then, or where it must if it has no blanks."""
+    """Return a name that is not too long: it ends after a word then, or where it must if its last word is long."""
     if len(name) <= _MAX_NAME:
         return name
     cut = name[:_MAX_NAME]
     words, _, _ = cut.rpartition(" ")
-    return f"{words or cut[:-1]}{CUT}"
+    is_long_word = 2 * len(words) < _MAX_NAME  # as in scripts without blanks: `2.1` may be the only word before it
+    return f"{cut[:-1] if is_long_word else words}{CUT}"
 
 
 def has_marked_headings(text: str) -> bool:

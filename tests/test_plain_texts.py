@@ -668,6 +668,7 @@ def test_lines_in_a_listing_of_asciidoc_are_no_headings(read, rule):
     [
         (f"{'Lamp ' * 19}Houses of Orlath", f"{'Lamp ' * 19}".strip() + "…"),
         ("灯" * 101, "灯" * 99 + "…"),
+        (f"2.1 {'灯' * 101}", f"2.1 {'灯' * 95}…"),
         ("L" * 100, "L" * 100),
     ],
 )

@@ -107,7 +107,8 @@ def _order_sentences(shown: ShownHit, by_keyword: KeywordResults) -> list[int]:
     chunk = shown.hit.chunk
     weights = _weigh_sentences(shown.hit, by_keyword)
     matched = [sentence.position for sentence in shown.excerpt.sentences if sentence.matched]
-    if shown.hit.similarities:
+    seeks_words = any(_WORD.search(report.keyword) for report in by_keyword.keywords)
+    if shown.hit.similarities or seeks_words:
         matched = [position for position in matched if _WORD.search(chunk.sentence_text(position))]
     if not matched:
         return []

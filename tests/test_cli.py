@@ -382,6 +382,13 @@ def test_unknown_ids_are_answered_with_ids_of_the_same_file_and_place(arag, tmp_
     assert "\n\nChunks of a.md: 0.\n" in arag("read", "a.md:1", "--index", tmp_path / "index")[1]
 
 
+def test_unknown_ids_beside_chunks_with_ids_of_their_own(arag, tmp_path):
+    (tmp_path / "chunks.json").write_text('["alpha:Rye is sown.", "beta:Oats are sown.", "7:The mill stands."]')
+    arag("ingest", tmp_path / "chunks.json", "--index", tmp_path / "index")
+    code, out, _ = arag("read", "alphx", "chunks.json:9", "--index", tmp_path / "index")
+    assert (code, '["beta"]' in out, "Chunks of" in out) == (FAILED, True, False)
+
+
 @pytest.mark.parametrize(
     ("name", "advice"),
     [

@@ -15,6 +15,17 @@ from arag.ingest.formats.content import Content, name_parts
 from arag.ingest.formats.frame import CODE_LINE_END, FRAME_END, FRAME_START, find_empty_frame, find_frame, mark_lines
 from arag.ingest.formats.html_hidden import find_hidden, find_navigation, leads_elsewhere
 from arag.ingest.formats.html_lists import find_items, without_own_number
+from arag.ingest.formats.html_marks import (
+    ALL_MARKS,
+    DEFINITION,
+    HEADING,
+    ITEM,
+    MARK_END,
+    NO_BREAK_SPACE,
+    TERM_END,
+    on_one_line,
+    tidy,
+)
 from arag.ingest.formats.html_neighbours import separate_neighbours
 from arag.ingest.formats.html_pages import decode_html, find_inside, parse_html
 from arag.ingest.formats.html_quotes import QUOTE_END, QUOTE_START, find_quotes, quote_lines
@@ -27,12 +38,12 @@ from arag.ingest.formats.inline import (
     raise_text,
     take_ruby,
 )
-from arag.ingest.formats.lines import LINE_END, join_lines, show_line_ends
+from arag.ingest.formats.lines import LINE_END, join_lines
 from arag.ingest.formats.mathml import formula_text
 from arag.ingest.formats.navigation import find_bars
 from arag.ingest.formats.printed_manuals import mark_manual, split_manual
 from arag.ingest.formats.text import first_heading
-from arag.ingest.outline import escape_code, escape_structure, has_marked_headings
+from arag.ingest.outline import escape_code, has_marked_headings
 from arag.ingest.plain_tables import find_printed_rows
 from arag.text.normalise import collapse_whitespace, count, shorten
 
@@ -57,42 +68,14 @@ _BLOCKS = frozenset(
 
 _WHITE_SPACE = re.compile(r"[ \t\n\r\f]+")  # shown as one space, unlike a no-break space
 _SOURCE_LINE_END = re.compile(r"[ \t\r\f]*\n[ \t\n\r\f]*")
-_NO_BREAK_SPACE = "\u00a0"
-_CODE_INDENTATION = 4 * _NO_BREAK_SPACE
-_ITEM = "\0"  # begins an item of a list; no text of a page has a NUL
-_MARK_END = "\x06"  # ends its bullet or number
-_HEADING = "\x01"  # stands for `#`, which may also begin a line of text
-_TERM_END = "\x02"  # ends a term of a list of definitions
-_DEFINITION = "\x03"  # begins its definition
-_TERM_AND_DEFINITION = re.compile(
-    rf"^([^\n{_HEADING}{_TERM_END}{CODE_LINE_END}]{{1,100}}?)[:：]?[ \n]*{_TERM_END}[\s{_TERM_END}]*{_DEFINITION}"
-    rf"[ \n]*(?=[^\s{_HEADING}])",
-    re.MULTILINE,
-)
+_CODE_INDENTATION = 4 * NO_BREAK_SPACE
 _NOTE_NUMBER = re.compile(r"\(\d{1,4}\)|\[\d{1,4}\]")  # of a footnote, which stands above it
 _MARKS = {  # before and after a text
-    "option": (f"{_ITEM}-{_MARK_END}", ""),
-    "dt": ("", _TERM_END),
-    "dd": (_DEFINITION, ""),
+    "option": (f"{ITEM}-{MARK_END}", ""),
+    "dt": ("", TERM_END),
+    "dd": (DEFINITION, ""),
 }
-_ALL_MARKS = (
-    f"{_HEADING}{_MARK_END}{_TERM_END}{_DEFINITION}{TEXT_BAR}{LINE_END}{CODE_LINE_END}"
-    f"{FRAME_START}{FRAME_END}{QUOTE_START}{QUOTE_END}"
-)
 _MANUAL_HEADING = re.compile(r"^#+(?= )", re.MULTILINE)
-_LONE_BOX = re.compile(r"^\[[ x]\]$", re.MULTILINE)  # of a form: it opens a menu
-_FRAME_MARK = f"[{FRAME_START}{FRAME_END}]*"
-_ITEM_START = re.compile(rf"{_ITEM}([^{_MARK_END}]*){_MARK_END}[ \n]*")
-_EMPTY_ITEM = re.compile(rf"{_ITEM_START.pattern}(?=$|{_FRAME_MARK}{_ITEM}|{_HEADING}{{1,6}} )")  # or one of a heading
-_ITEM_IN_CELL = re.compile(rf"{_ITEM}[{_NO_BREAK_SPACE}]*-? ?([^{_MARK_END}]*){_MARK_END}")
-_NUMBER = rf"{_ITEM}{_NO_BREAK_SPACE}*\d"
-_NUMBER_AFTER_TERM = re.compile(rf": (?={_NUMBER})")
-# A numbered item follows the line before it at once: by itself, it would look like the title of a section.
-_GAP_BEFORE_NUMBER = re.compile(rf"(?<!\n)\n+(?={_FRAME_MARK}{_NUMBER})")
-_GAP_BETWEEN_ITEMS = re.compile(
-    rf"^({_FRAME_MARK}(?:- |{_ITEM})[^\n{CODE_LINE_END}]*)\n+(?={_FRAME_MARK}(?:- |{_ITEM}))", re.MULTILINE
-)
-
 _TITLE = etree.XPath("string(head/title)", smart_strings=False)
 _DOXYGEN_TITLE = etree.XPath("//div[@class = 'headertitle']/div[@class = 'title'][not(//h1)]")
 _PICTURE = re.compile(r"<(?:\w+:)?(?:img|image)\b", re.IGNORECASE)
@@ -126,7 +109,7 @@ def html_content(html: str, *, mark_frame: bool = False, is_mail: bool = False) 
     Raises:
         FormatError: The parser gave up in the middle of the page.
     """
-    for mark in _ALL_MARKS:
+    for mark in ALL_MARKS:
         html = html.replace(mark, " ")
     page = parse_html(html)
     if mark_frame and leads_elsewhere(page):
@@ -218,7 +201,7 @@ def _page_text(
         if element in quotes:
             text = f"{QUOTE_START}\n\n{text}\n\n{QUOTE_END}"
         texts[element] = _set_apart(element, text, layout)
-    text = _tidy(texts[page])
+    text = tidy(texts[page])
     if frame:
         text = mark_lines(text)
     text = text.replace(CODE_LINE_END, "\n")
@@ -301,7 +284,7 @@ def _show_spaces(text: str | None, is_preformatted: bool) -> str:
     text = text.replace("|", TEXT_BAR)
     if is_preformatted:
         text = text.replace("\r\n", "\n").replace("\n", CODE_LINE_END)
-        return text.replace(" ", _NO_BREAK_SPACE)
+        return text.replace(" ", NO_BREAK_SPACE)
     if not text.isascii():  # it may be in a script without spaces
         text = _SOURCE_LINE_END.sub(LINE_END, text)
     return _WHITE_SPACE.sub(" ", text)
@@ -310,11 +293,11 @@ def _show_spaces(text: str | None, is_preformatted: bool) -> str:
 def _mark_up(element: etree._Element, text: str, layout: _Layout) -> str:
     """Return an element's text as a heading, an item or a table, if it is one."""
     if element in layout.cells:
-        layout.cell_texts[element] = show_bars(_on_one_line(text))
+        layout.cell_texts[element] = show_bars(on_one_line(text))
         return " "  # the table shows it
     if element in layout.tables:
-        lines = [_on_one_line(text), *table_rows(element, layout.cell_texts)]
-        return "\n".join(lines).replace(" ", _NO_BREAK_SPACE)
+        lines = [on_one_line(text), *table_rows(element, layout.cell_texts)]
+        return "\n".join(lines).replace(" ", NO_BREAK_SPACE)
     if element.tag in _HEADINGS:
         return _mark_heading(element, text)
     if element in layout.items:
@@ -329,15 +312,15 @@ def _mark_item(text: str, mark: str) -> str:
     if not text.strip():
         return ""
     mark = without_own_number(mark, text)
-    return f"{_ITEM}{mark}{_MARK_END}{text}"
+    return f"{ITEM}{mark}{MARK_END}{text}"
 
 
 def _mark_heading(element: etree._Element, text: str) -> str:
-    heading = _on_one_line(text)
+    heading = on_one_line(text)
     if not heading or _is_label(element, heading):
         return text
     level = int(element.tag[1])
-    return f"{_HEADING * level} {heading}"
+    return f"{HEADING * level} {heading}"
 
 
 def _show_code(text: str) -> str:
@@ -347,7 +330,7 @@ def _show_code(text: str) -> str:
     if not filled:
         return ""
     lines = _show_rows(lines[filled[0] : filled[-1] + 1])
-    plain = [line.replace(_NO_BREAK_SPACE, " ") for line in lines]
+    plain = [line.replace(NO_BREAK_SPACE, " ") for line in lines]
     manual, text = split_manual("\n".join(plain))
     if manual:
         return _show_manual(text)
@@ -359,14 +342,14 @@ def _show_code(text: str) -> str:
 def _show_manual(text: str) -> str:
     """Return a printed manual page, whose headings are those of the page around it."""
     marked = join_lines(mark_manual(text))
-    marked = _MANUAL_HEADING.sub(lambda marks: _HEADING * len(marks[0]), marked)
+    marked = _MANUAL_HEADING.sub(lambda marks: HEADING * len(marks[0]), marked)
     shown = marked.strip("\n").replace("\n", CODE_LINE_END)
-    return shown.replace(" ", _NO_BREAK_SPACE).replace(f"{_HEADING}{_NO_BREAK_SPACE}", f"{_HEADING} ")
+    return shown.replace(" ", NO_BREAK_SPACE).replace(f"{HEADING}{NO_BREAK_SPACE}", f"{HEADING} ")
 
 
 def _show_rows(lines: Sequence[str]) -> list[str]:
     """Return lines of code with bars between cells where a program printed a table."""
-    code = "\n".join(lines).replace(_NO_BREAK_SPACE, " ")
+    code = "\n".join(lines).replace(NO_BREAK_SPACE, " ")
     rows = find_printed_rows(show_bars(code))
     shown: list[str] = []
     start = 0
@@ -396,7 +379,7 @@ def _frame_text(element: etree._Element) -> str:
     page = element.get("srcdoc", "").strip()
     if not page:
         return ""
-    return _page_text(parse_html(page)).replace(" ", _NO_BREAK_SPACE)
+    return _page_text(parse_html(page)).replace(" ", NO_BREAK_SPACE)
 
 
 _SPECIAL = {
@@ -410,7 +393,7 @@ _BETWEEN_SPACES = ("img", "input")
 
 def _set_apart(element: etree._Element, text: str, layout: _Layout) -> str:
     if element in layout.rows:
-        return f"\n\n{_on_one_line(text)}\n\n"
+        return f"\n\n{on_one_line(text)}\n\n"
     if element.getparent() in layout.rows or element.tag == "button":
         return f" {text} "
     if element.tag == "br":
@@ -420,31 +403,3 @@ def _set_apart(element: etree._Element, text: str, layout: _Layout) -> str:
     if element.tag in _BLOCKS and not is_empty:
         return f"\n\n{text}\n\n"
     return text
-
-
-def _tidy(text: str) -> str:
-    """Return a page's text with single spaces, one blank line between blocks, and none between items of a list."""
-    text = show_line_ends(text)
-    text = re.sub(" +", " ", text)
-    text = re.sub(" *\n *", "\n", text)
-    text = _EMPTY_ITEM.sub("", text)
-    text = _ITEM_START.sub(rf"{_ITEM}\1 ", text)
-    text = _GAP_BETWEEN_ITEMS.sub(r"\1\n", text)
-    text = _GAP_BEFORE_NUMBER.sub("\n", text)
-    if _DEFINITION in text:
-        text = _TERM_AND_DEFINITION.sub(r"\1: ", text)
-        text = _NUMBER_AFTER_TERM.sub(":\n", text)
-    text = text.replace(_TERM_END, "").replace(_DEFINITION, "")
-    if "[" in text:
-        text = _LONE_BOX.sub("", text)
-    text = re.sub("\n{3,}", "\n\n", text)
-    text = text.strip().replace(_ITEM, "").replace(_NO_BREAK_SPACE, " ")
-    return escape_structure(text).replace(_HEADING, "#")
-
-
-def _on_one_line(text: str) -> str:
-    text = show_line_ends(text)
-    text = _ITEM_IN_CELL.sub(r" \1 ", text)
-    for mark in (_TERM_END, _DEFINITION, QUOTE_START, QUOTE_END):
-        text = text.replace(mark, " ")
-    return collapse_whitespace(text)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
 from lxml import etree
 
@@ -11,11 +12,6 @@ def _has_class(name: str) -> str:
     return f"contains(concat(' ', normalize-space(@class), ' '), ' {name} ')"
 
 
-# The types of parameters, as docutils and Sphinx write them. Older versions write the colon, too.
-_CLASSIFIERS = etree.XPath(
-    f"//dt/*[{_has_class('classifier')}][preceding-sibling::node()[normalize-space()]]"
-    f"[not(preceding-sibling::*[{_has_class('classifier-delimiter')}])]"
-)
 _TIPS = etree.XPath(f"//*[{_has_class('tooltip')}]/span")  # shown above a word that a mouse points at
 _LINKS = etree.XPath("//a[@href][not(ancestor::pre or ancestor::code)]")
 _KEYS_AND_LABELS = etree.XPath(f"//kbd | //*[{_has_class('keycap')}] | //*[{_has_class('mlabel')}]")  # of Doxygen
@@ -25,7 +21,7 @@ _BAR_AT_END = re.compile(r"(?<![\s|])\s*\|\s*$")
 
 def separate_neighbours(page: etree._Element) -> None:
     """Write what a browser shows between elements of a line: a colon, a space, or a comma for a bar."""
-    for classifier in _CLASSIFIERS(page):
+    for classifier in list(_find_classifiers(page)):
         _write_before(classifier, " : ")
     for tip in _TIPS(page):
         _write_before(tip, " ")
@@ -36,6 +32,19 @@ def separate_neighbours(page: etree._Element) -> None:
             element.tail = " "
     for link in links:
         _list_links(link)
+
+
+def _find_classifiers(page: etree._Element) -> Iterator[etree._Element]:
+    """Yield the types behind names of parameters, as docutils and Sphinx write them. Older ones write the colon."""
+    for term in page.iter("dt"):
+        is_after_name = bool((term.text or "").strip())
+        for part in term:
+            classes = part.get("class", "").split()
+            if "classifier-delimiter" in classes:
+                break
+            if is_after_name and "classifier" in classes:
+                yield part
+            is_after_name = is_after_name or "".join(part.itertext()).strip() != ""
 
 
 def _looks_like_one_word(element: etree._Element, separate: set[etree._Element]) -> bool:

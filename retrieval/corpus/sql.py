@@ -53,7 +53,8 @@ _MAX_LISTED = 40  # names in a message
 _MAX_CLOSEST = 3
 _MAX_EDITS = 0.4  # of a name's letters, for another to be close
 _ADDS = re.compile(r"\b(?:sum|avg|count|total)\s*\(", re.IGNORECASE)
-_CHANGES_BY_ITSELF = re.compile(r"\b(?:random\w*|now|current_\w+|_?rowid_?|oid)\b", re.IGNORECASE)
+# Values that differ from run to run, or that a view without some rows does not have.
+_CANNOT_BE_COMPARED = re.compile(r"\b(?:random\w*|now|current_\w+|_?rowid_?|oid)\b", re.IGNORECASE)
 _MAX_SECONDS_TO_COMPARE = 1.0  # of a query that is run again without totals; they are noted for a slower one
 _QUERIES = frozenset(["SELECT", "WITH", "VALUES", "EXPLAIN", "("])  # what a statement that reads begins with
 _NOT_ALLOWED = re.compile(r"not authorized|prohibited|not a query|one statement at a time|readonly|query_only")
@@ -115,23 +116,35 @@ def query_tables(view: View, sql: str, within: str) -> TableResults:
         raise InputError(_explain(answer["error"], resolved, database.tables))
     is_as_written = answer["statement"] == len(statements) - 1
     results = _make_results(sql, answer, database, view, has_origins=not is_as_written)
-    counted = [table for table in results.tables if table.totals]
-    if not counted or not _ADDS.search(sql) or _CHANGES_BY_ITSELF.search(sql):
+    with_totals = [table for table in results.tables if table.totals]
+    if not with_totals or not _ADDS.search(sql) or _CANNOT_BE_COMPARED.search(sql):
         return results
-    statement = statements[answer["statement"]]
+    if seconds < _MAX_SECONDS_TO_COMPARE:
+        statement = statements[answer["statement"]]
+        with_totals = _choose_counted(with_totals, database, statement, document_ids, answer["rows"])
+    return replace(results, counted_totals=tuple(with_totals))
 
-    def differs_without(tables: Sequence[CorpusTable]) -> bool:
-        left_out = {table.name: database.total_rows[table.name] for table in tables}
-        without = _run(database, [statement], document_ids, left_out)
-        is_same: bool = without.get("rows") == answer["rows"]
+
+def _choose_counted(
+    tables: list[CorpusTable],
+    database: TableDatabase,
+    statement: str,
+    document_ids: list[str] | None,
+    rows: list[Any],
+) -> list[CorpusTable]:
+    """Return the tables without whose rows of totals a statement gives other rows."""
+
+    def differs_without(left_out: Sequence[CorpusTable]) -> bool:
+        totals = {table.name: database.total_rows[table.name] for table in left_out}
+        answer = _run(database, [statement], document_ids, totals)
+        is_same: bool = answer.get("rows") == rows
         return not is_same
 
-    is_quick = seconds < _MAX_SECONDS_TO_COMPARE
-    if is_quick and not differs_without(counted):
-        counted = []
-    elif is_quick and len(counted) > 1:
-        counted = [table for table in counted if differs_without([table])]
-    return replace(results, counted_totals=tuple(counted))
+    if not differs_without(tables):
+        return []
+    if len(tables) == 1:
+        return tables
+    return [table for table in tables if differs_without([table])]
 
 
 def _find_documents(view: View, within: str) -> list[str] | None:

@@ -81,15 +81,17 @@ def write_read(index: Index, results: ReadResults) -> str:
     blocks = [render_chunks(replace(results, unknown=in_order), (), {})]
     document_ids = dict.fromkeys(unknown.rpartition(":")[0] for unknown in results.unknown)
     for document_id, entry in index.with_view(lambda view: view.entries(list(document_ids))).items():
+        if index.get(f"{document_id}:0") is None:  # its chunks have ids of their own
+            continue
         numbers = "0" if entry.chunks == 1 else f"0 to {entry.chunks - 1:,}"
         blocks.append(f"Chunks of {without_marks(document_id)}: {numbers}.")
     return "\n\n".join(blocks)
 
 
 def _split_id(chunk_id: str) -> tuple[str, int]:
-    """Return the id of a chunk's document, and the chunk's number in it."""
+    """Return the id of a chunk's document and the chunk's number in it, or else all of the id."""
     document_id, _, number = chunk_id.rpartition(":")
-    return document_id, int(number)
+    return (document_id, int(number)) if number.isdecimal() else (chunk_id, 0)
 
 
 def _search_keywords(index: Index, keywords: Sequence[str], candidates: int) -> KeywordResults:

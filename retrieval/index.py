@@ -19,7 +19,7 @@ from arag.retrieval.corpus.types import DocumentList, GrepResults
 from arag.retrieval.index_reader import IndexReader
 from arag.retrieval.search.keyword import distinct, keyword_search
 from arag.retrieval.search.reading import read
-from arag.retrieval.search.semantic import rate, semantic_search
+from arag.retrieval.search.semantic import rate, rate_openings, semantic_search
 from arag.retrieval.snapshots import Snapshots
 from arag.retrieval.storage.contract import IndexStore
 from arag.retrieval.storage.locations import store_at
@@ -159,6 +159,20 @@ class Index(IndexReader):
         """
         vector = self._embed(query)
         return self.with_view(rate, vector, chunk_ids)
+
+    def rate_openings(self, query: str, chunk_ids: Sequence[str]) -> dict[str, float]:
+        """Compare the beginnings of chunks with a query: they often say what a text is about.
+
+        Returns:
+            For each chunk that the index holds, the similarity of the mean of its first three vectors, on the scale of
+            `semantic_search`; chunks of bare headings have none.
+
+        Raises:
+            InputError: The query is blank.
+            ModelError: The query cannot be embedded, or its vector does not fit the index.
+        """
+        vector = self._embed(query)
+        return self.with_view(rate_openings, vector, chunk_ids)
 
     def read(self, chunk_ids: str | Sequence[str], adjacent: int = 0) -> ReadResults:
         """Return full chunks (paper, section 3.2).

@@ -23,6 +23,7 @@ _SENTENCES_PER_CHUNK = 3  # on average: of so many it is reported that they were
 _MAX_QUERY_WORDS = 4  # a query with no more words may be a document's name
 _TITLES_LOOKED_AT = 20  # of the nearest chunks
 _MAX_TITLED = 2
+_OPENING_SENTENCES = 3
 _TITLED_GAP = 0.25  # of similarity below the nearest chunk: a title may be a common word
 
 _Similarities = dict[int, dict[int, float]]  # by a chunk's row id and a sentence's position
@@ -84,6 +85,27 @@ def rate(
     row_ids = view.row_ids(chunk_ids)
     rated = _rate(view, vector, row_ids.values())
     return {chunk_id: rated.get(row_id, {}) for chunk_id, row_id in row_ids.items()}
+
+
+def rate_openings(
+    view: View,
+    vector: NDArray[np.float32],
+    chunk_ids: Sequence[str],
+) -> dict[str, float]:
+    """Compare the beginnings of chunks with a query's vector; chunks without vectors are left out."""
+    row_ids = view.row_ids(chunk_ids)
+    chunk_ids_by_row = {row_id: chunk_id for chunk_id, row_id in row_ids.items()}
+    places: list[tuple[int, int]] = []
+    openings: list[NDArray[np.float32]] = []
+    for row_id, positions, vectors in view.vectors(row_ids.values()):
+        if positions:
+            places.append((row_id, positions[0]))
+            openings.append(vectors[:_OPENING_SENTENCES].mean(axis=0))
+    if not openings:
+        return {}
+    matrix = SentenceMatrix.of(places, np.stack(openings))
+    matches = _rescaled(matrix.nearest(vector, len(matrix)), view)
+    return {chunk_ids_by_row[match.row_id]: match.similarity for match in matches}
 
 
 def _rate(

@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Collection
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from arag.models.names import knows_script
 from arag.retrieval.index import Index
+from arag.retrieval.presentation.for_people import weigh_openings
 from arag.retrieval.presentation.matches import find_keywords
 from arag.retrieval.presentation.render import list_closest
 from arag.retrieval.presentation.selection import (
@@ -20,11 +21,12 @@ from arag.retrieval.presentation.selection import (
 )
 from arag.retrieval.search.contents import is_in_contents
 from arag.retrieval.tools.retriever import is_quoted, list_keywords
-from arag.retrieval.types import Chunk, Hit, KeywordResults
+from arag.retrieval.types import Chunk, Hit, KeywordResults, SemanticResults
 from arag.text.normalise import searchable
 from arag.text.scripts import SPACED
 
 HITS = 30  # of each search, and of both together
+_NEAREST = 100  # chunks by their best sentences, which their openings put in another order
 _NEAR = 10  # if no keyword is anywhere
 _MIN_SHARE = 0.5  # of the best sentence's weight
 _WORD = re.compile(r"[^\W\d_]{2}|[^\W\d_\x00-\u024f]")  # in scripts without spaces, one letter may be a word
@@ -57,7 +59,7 @@ def find_passages(index: Index, query: str) -> tuple[list[Passage], dict[str, li
     by_keyword = index.keyword_search(keywords, HITS, ranking="bm25")
     selections = [show_keyword_hits(by_keyword)]
     if not is_quoted(query) and knows_script(index.embedder.name, query):
-        selections.append(show_semantic_hits(index.semantic_search(query, HITS, titles_first=True)))
+        selections.append(show_semantic_hits(_find_nearest(index, query)))
     missing: dict[str, list[str]] = {}
     for report in by_keyword.keywords:
         if not report.chunks:
@@ -92,6 +94,14 @@ def find_passages(index: Index, query: str) -> tuple[list[Passage], dict[str, li
             original.copies.append(passage)
     most = HITS if sought else _NEAR
     return list(passages.values())[:most], missing
+
+
+def _find_nearest(index: Index, query: str) -> SemanticResults:
+    """Search by meaning; of the nearest chunks, those with an opening near to the query come first."""
+    results = index.semantic_search(query, _NEAREST, titles_first=True)
+    hits = weigh_openings(index, query, results.hits)
+    hits.sort(key=lambda hit: (is_in_contents(hit), -hit.score, hit.chunk_id))
+    return replace(results, hits=tuple(hits[:HITS]))
 
 
 def _begins_word(keyword: str, chunk: Chunk) -> bool:

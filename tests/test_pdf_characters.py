@@ -374,3 +374,8 @@ def test_no_space_after_a_narrow_accent_over_a_wide_letter(read, accent, letter,
     pages.text(x - (width + accent_width) / 2 - 1, 700, accent, 7, "Times-Roman")
     pages.text(x, 700, after, 11, "Times-Roman")
     assert read("a.pdf", pages.finish()).text == text
+
+
+def test_digits_in_old_style_and_small_capitals_with_codes_for_private_use(read):
+    glyphs = list("Expl\uf733 \uf771\uf775\uf7e9, \uf731\uf6ec\uf6f1")
+    assert read("a.pdf", in_glyphs([[(glyphs, False)]])).text == "Expl3 qué, 1er"

@@ -11,6 +11,7 @@ from arag.ingest.formats.joining import HYPHEN  # which also stands for a glyph 
 from arag.ingest.formats.pdf.accents import ACCENT, compose
 from arag.ingest.formats.pdf.glyphs import UNKNOWN, PageText
 from arag.ingest.formats.pdf.ligatures import TEX_LIGATURES, find_ligature, has_letter_beside
+from arag.ingest.formats.pdf.private import PRIVATE
 
 _SOFT_HYPHEN = "\xad"
 _LINE_ENDS = {"", "\r", "\n"}  # the first is the end of the page
@@ -18,6 +19,7 @@ _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 _REPAIR = re.compile(
     f"[{HYPHEN}{_SOFT_HYPHEN}{''.join(TEX_LIGATURES)}]|{_LONE_SURROGATE.pattern}|{ACCENT.pattern}",
 )
+_PRIVATE = re.compile(f"[{''.join(PRIVATE)}]")
 _TWICE = re.compile(r"(?:([^\W_])\1){2,}")  # a single pair is a double letter
 _WIDE_TWICE = re.compile(r"([\U00010000-\U0010ffff])\1")
 _SAME_LINE = 0.1  # times the height: letters of a line differ less in their places
@@ -30,6 +32,8 @@ def mend_characters(page: PageText) -> dict[int, str]:
     mended = _remove_doubles(page)
     for match in _REPAIR.finditer(page.text):
         mended.update(_mend(page, match.start()))
+    for match in _PRIVATE.finditer(page.text):
+        mended[match.start()] = PRIVATE[match[0]]
     return mended
 
 

@@ -388,6 +388,18 @@ def test_entries_of_an_index_with_leaders_are_no_rows(read):
     assert lines == [f"{entry} . . . . . . . . . . {page}" for entry, page in entries]
 
 
+@pytest.mark.parametrize(
+    "rows",
+    [
+        [("41", "\\ifnum", "#1<1"), ("42", "7%", ""), ("43", "\\else", ""), ("44", "9%", ""), ("45", "\\fi", "")],
+        [("Gnat", "& per gram", r"& 13.65 \\"), ("Gnu", "& stuffed", r"& 92.50 \\")],
+    ],
+)
+def test_source_code_has_no_cells(read, rows):
+    lines = table(read, rows, (72, 110, 200))
+    assert lines == [" ".join(cells).strip() for cells in rows]
+
+
 CHAPTERS = [("1", "Of rye", "3"), ("1.1", "Of oats and barley", "4"), ("2", "Of the mill", "11")]
 
 

@@ -7,6 +7,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
+from arag.ingest.formats.pdf.listings import find_source_lines
 from arag.ingest.formats.pdf.words import Word
 
 STRAIGHT = 2.0  # points: how far lines of one cell, and cells of one column, may be from one edge
@@ -66,15 +67,20 @@ class _Places:
         return below_left | below_middle
 
 
-def find_pieces(lines: Iterable[Sequence[Word]]) -> Iterator[Piece]:
-    """Yield the parts of lines between wide gaps, or between narrower ones where cells of other lines begin."""
+def find_pieces(lines: Sequence[Sequence[Word]]) -> Iterator[Piece]:
+    """Yield the parts of lines between wide gaps, or between narrower ones where cells of other lines begin.
+
+    Lines of source code are not divided.
+    """
     pieces: list[Piece] = []
     cells: list[Piece] = []  # after a wide gap
+    source_lines = find_source_lines(lines)
     for number, line in enumerate(lines):
+        max_gap = math.inf if number in source_lines else _WIDE
         parts: list[Piece] = []
         words = [line[0]]
         for word in line[1:]:
-            if _is_apart(words[-1], word, _WIDE):
+            if _is_apart(words[-1], word, max_gap):
                 parts.append(make_piece(words, number))
                 words = []
             words.append(word)

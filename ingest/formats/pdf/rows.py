@@ -199,7 +199,7 @@ def is_figure(text: str) -> bool:
     return _FIGURE.fullmatch(text) is not None
 
 
-def find_rows(lines: Iterable[Sequence[Word]]) -> list[Row]:
+def find_rows(lines: Sequence[Sequence[Word]]) -> list[Row]:
     """Return what may be the rows of tables; all other lines are rows of one cell, or above a row.
 
     A cell may have several lines if they are beside lines of other cells.

@@ -216,6 +216,30 @@ def test_captions_and_numbers_in_words_are_no_headings(read, line):
     assert headings(read, sections(titles)) == ["# The mill and its wheel", "# The yard and its carts"]
 
 
+def test_a_title_of_the_outline_with_wide_gaps_has_no_cells(read):
+    pages = outlined(ENTRIES)
+    pages.canvas.bookmarkPage("last")
+    pages.canvas.addOutlineEntry("4.2 Of carts 12", "last", 0)
+    pages.rows(740, (72, 110, 200), [("4.2", "Of carts", "12"), ("Rye", "3", "4"), ("Oats", "7", "9")])
+    pages.lines(72, 640, TEXT)
+    pages.show()
+    assert headings(read, pages)[-1] == "# 4.2 Of carts 12"
+
+
+def test_the_first_line_of_an_entry_of_contents_is_no_heading(read):
+    pages = Pages()
+    pages.text(72, 740, "Contents", 20, "Helvetica-Bold")
+    leaders = " . . . . . . . . . . ."
+    pages.text(72, 700, "5 Of all the mills and of", 15, "Helvetica-Bold")
+    pages.text(88, 682, f"the races in the valley{leaders}", 15, "Helvetica-Bold")
+    pages.text(430, 682, "11", 15, "Helvetica-Bold")
+    pages.rows(664, (88, 430), [(f"5.1 Of the wheel{leaders}", "12"), (f"5.2 Of the stones{leaders}", "14")])
+    pages.show()
+    pages.text(72, 740, "4 Of the carts", 15, "Helvetica-Bold")
+    pages.lines(72, 700, TEXT * 8)
+    assert headings(read, pages) == ["# Contents", "## 4 Of the carts"]
+
+
 def test_a_title_of_the_outline_that_a_hyphen_divides(read):
     pages = outlined(ENTRIES)
     pages.canvas.bookmarkPage("last")

@@ -37,6 +37,7 @@ _NUMBERS = (
 SECTION_NUMBER = re.compile(rf"^\W*(?:{'|'.join(_NUMBERS)})[.:]?\s+", re.IGNORECASE)
 _PART_NAME = re.compile(rf"^\W*(?:{_PART})\s+", re.IGNORECASE)
 _OTHER = re.compile(r"[\W_]+")
+_BARS = re.compile(r" \|(?= |$)")
 _LAST_WORD = re.compile(rf"\w+(?=[{HYPHEN}-]$)")  # before a hyphen
 _FIRST_WORD = re.compile(r"\w+")
 # Where a destination says how high on its page it is; others are a whole page.
@@ -145,6 +146,8 @@ def _mark(page: list[Line], bookmark: _Bookmark) -> bool:
         return False
     texts = [line.text for line in page[found.start : found.stop]]
     text = _join_title(texts, bookmark.title)
+    if "|" not in bookmark.title:
+        text = _BARS.sub("", text)  # it was read as a row of a table
     heading = page[found.start]._replace(text=text, level=bookmark.level)
     page[found.start : found.stop] = [heading]
     return True

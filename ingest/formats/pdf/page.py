@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import groupby
+from itertools import groupby, pairwise
 from typing import NamedTuple
 
 import pypdfium2
 
 from arag.ingest.formats.content import clean_text
-from arag.ingest.formats.headings import Line
+from arag.ingest.formats.headings import Line, match_number
 from arag.ingest.formats.pdf.cells import TableRow
 from arag.ingest.formats.pdf.columns import separate_columns
 from arag.ingest.formats.pdf.fields import Field, insert_fields
@@ -53,7 +53,7 @@ def page_lines(page: pypdfium2.PdfTextPage, joined: JoinedLetters, fields: Seque
         found += _lines(find_tables(find_rows(table.above), fonts))
         found += _lines(table.rows)
     found += _lines(find_tables(find_rows(below), fonts))
-    return [_make_line(line, fonts) for line in found]
+    return _mark_entries([_make_line(line, fonts) for line in found])
 
 
 def _lines(rows: Iterable[TableRow]) -> Iterator[_TextLine]:
@@ -103,3 +103,14 @@ def _make_line(line: _TextLine, fonts: Fonts) -> Line:
         is_entry=line.is_entry,
         first_font=type_.first_font,
     )
+
+
+def _mark_entries(lines: Sequence[Line]) -> list[Line]:
+    """Return lines with the first lines of entries of contents marked, too: they have the number, and no page."""
+    marked: list[Line] = []
+    for line, below in pairwise([*lines, Line("")]):
+        is_in_its_type = (line.size, line.font) == (below.size, below.font)
+        has_number = match_number(line.text) and not match_number(below.text)
+        goes_on = below.is_entry and is_in_its_type and has_number
+        marked.append(line._replace(is_entry=True) if goes_on else line)
+    return marked

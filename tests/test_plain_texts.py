@@ -875,3 +875,28 @@ def test_who_made_a_text_is_no_heading(line, expected):
     below = "The lamp burns by night, and the keeper trims its wick with care each morning."
     text = f"The lamp is kept in all weathers by two keepers.\n\n{line}\n\n{below}\n"
     assert headings(text, headings_apart=True)[below] == expected
+
+
+def test_a_table_that_a_browser_printed_has_its_rows_and_columns(read):
+    table = (
+        "    +----------------------+\n"
+        "    | mill |    place of   |\n"
+        "    |      |   the sluice  |\n"
+        "    |------+---------------|\n"
+        "    |Vellin|above the old  |\n"
+        "    |      |bridge         |\n"
+        "    |------+---------------|\n"
+        "\u00a0\u00a0\u00a0 |水車村|川の近くにある |\n"
+        "    |      |池             |\n"
+        "    +----------------------+\n"
+    )
+    text = read("a.txt", f"Mills\n\nThese are the mills.\n\n{table}\nRye is ground.\n").text
+    assert "mill: Vellin | place of the sluice: above the old bridge\n" in text
+    assert "mill: 水車村 | place of the sluice: 川の近くにある池\n" in text
+    assert "|---" not in text
+
+
+@pytest.mark.parametrize("row", ["|Vellin|----+----|", "| Vellin | and all |"])
+def test_a_drawing_or_an_uneven_frame_stays_as_it_is(read, row):
+    frame = f"+----------------+\n|mill  |place    |\n|------+---------|\n{row}\n+----------------+\n"
+    assert frame in read("a.txt", f"Mills\n\n{frame}\nRye is ground.\n").text

@@ -21,7 +21,7 @@ _SPAN = re.compile(r"\s*|[ -]*--[ -]*")  # a blank line, or one below names of s
 _IN_GRID = re.compile(r"[+|]")
 _JOINT = re.compile(r"\+(?=[-=]|$)|(?<=[-=])\+")
 _RULE_IN_GRID = re.compile(r"\+(?:-{2,}|={2,})\+")
-_MAX_COLUMNS = 100  # of a table: cutting more takes long
+MAX_COLUMNS = 100  # of a table: cutting more takes long
 _BARS = ("|", "+", "")
 _DELIMITERS = {"tab": "\t", "space": " "}
 _ITEM = re.compile(r"\s*([*+-]\s+)?[*+-](?:\s+(.*)|$)")  # a cell of a list-table, and whether it begins a row
@@ -41,7 +41,7 @@ def read_simple(lines: Sequence[str]) -> tuple[list[str], int]:
     if len(borders) < 2:
         return [], 0
     starts = [column.start() for column in _COLUMN.finditer(lines[0])]
-    if len(starts) > _MAX_COLUMNS:
+    if len(starts) > MAX_COLUMNS:
         return [], 0
     first, *_, before_last, last = [0, *borders]
     names = _simple_rows(lines[first + 1 : before_last], starts)
@@ -103,7 +103,7 @@ def read_grid(lines: Sequence[str]) -> tuple[list[str], int]:
     grid = list(takewhile(_IN_GRID.match, set_out))
     signs = chain.from_iterable(map(_JOINT.finditer, grid))
     columns = sorted({sign.start() for sign in signs})
-    if len(columns) > _MAX_COLUMNS:
+    if len(columns) > MAX_COLUMNS:
         return [], 0
     empty = [""] * (len(columns) - 1)
     names: _Rows = []
@@ -116,11 +116,11 @@ def read_grid(lines: Sequence[str]) -> tuple[list[str], int]:
         elif _RULE_IN_GRID.search(line):
             rows.append(empty)
         else:
-            rows[-1] = _add(rows[-1], _cut_grid(line, columns))
+            rows[-1] = _add(rows[-1], cut_grid(line, columns))
     return _show(names, rows), len(grid)
 
 
-def _cut_grid(line: str, columns: Sequence[int]) -> list[str]:
+def cut_grid(line: str, columns: Sequence[int]) -> list[str]:
     """Return the cells of a line between its bars, which some columns may lack."""
     cells: list[str] = []
     first = columns[0]

@@ -21,6 +21,7 @@ from arag.ingest.formats.content import (
 from arag.ingest.formats.lines import join_lines
 from arag.ingest.formats.markdown import FENCED, show_markdown
 from arag.ingest.formats.printed_manuals import mark_manual, split_manual
+from arag.ingest.formats.printed_tables import show_printed_tables
 from arag.ingest.formats.restructured import find_title, mark_titles
 from arag.ingest.formats.sections import mark_sections
 from arag.ingest.formats.text_pages import without_running_heads
@@ -84,6 +85,7 @@ def read_text(path: Path, encoding: str = "") -> Content:
             is_plain=True,
         )
     marks_headings = False
+    text = show_printed_tables(text)
     package = find_package(text)
     if not _has_headings(text):
         is_changelog = has_entries(text)

@@ -177,7 +177,7 @@ class Outline:
         names = _split_cells(self._header)
         if is_unit_note(names[0]) and _begins_with_name(_after_label(row), names):
             return self._header
-        has_names = _begins_with_name(row, names)
+        has_names = _begins_with_name(row, names) or _begins_with_name(_after_label(row), names)
         is_header = _is_header(row, following)
         may_be_years = not has_names and self._has_years_as_columns(row, following)
         if is_header or may_be_years:
@@ -345,13 +345,15 @@ def _is_header(row: str, following: str) -> bool:
     if _MARKDOWN_RULE.fullmatch(following):
         return True
     names = _split_cells(row)
-    if is_unit_note(names[0]):
+    cells = row.strip()
+    has_empty_corner = cells.startswith("|") and not cells.endswith("|")  # Markdown has a bar at both ends
+    if has_empty_corner or is_unit_note(names[0]):
         following = _after_label(following)
     return _begins_with_name(following, names)
 
 
 def _after_label(row: str) -> str:
-    """Return the cells of a row after its label, which has no name below a note on units."""
+    """Return the cells of a row after its label, which has no name below a note on units or an empty cell."""
     _, _, cells = row.partition(CELL_BOUNDARY)
     return cells
 

@@ -252,6 +252,11 @@ def test_a_row_with_names_and_several_years_is_no_header_of_the_next(since):
     assert not any(sentence.header for sentence in split_sentences(text))
 
 
+def test_rows_of_a_table_with_an_empty_corner_are_not_below_the_header_of_the_table_before():
+    text = "Lamp | Oil\nLamp: A | Oil: 2\n\nChart: Sales\n\n | May | June\nNorth | May: 3 | June: 4"
+    assert not any(sentence.header for sentence in split_sentences(text))
+
+
 @pytest.mark.parametrize(
     "row",
     [

@@ -78,7 +78,7 @@ def test_help_in_mallard(read, part, text):
             ),
             "Oil |  | Price\nOil: A | B | Price: 2 | 3",
         ),
-        ("<para>A &mdash; &lt;b&gt; &unknown;</para>", "A — <b> &unknown;"),
+        ("<para>A &mdash; &lt;b&gt; &unknown;</para>", "A — <b> unknown"),
     ],
 )
 def test_manuals_in_docbook(read, part, text):
@@ -100,15 +100,25 @@ def test_entities_are_found_only_in_definitions_beside_the_file(tmp_path):
 
 
 def test_entities_that_nothing_defines_are_named(read):
-    content = read("a.docbook", DOCBOOK.format("<para>&app; shows &mdash; &amp;oil; and &vendor;.</para>"))
-    assert content.text == "# Lamps\n\n&app; shows — &oil; and &vendor;."
-    assert content.left_out == ("entities that the file does not define (app, vendor)",)
+    content = read("a.docbook", DOCBOOK.format("<para>&app; shows &mdash; &amp;oil; and &vendor.mail;.</para>"))
+    assert content.text == "# Lamps\n\napp shows — &oil; and &vendor.mail;."
+    assert content.left_out == ("entities that the file does not define (app, vendor.mail)",)
+
+
+def test_chapters_have_the_entities_of_their_book(tmp_path):
+    lamp = "<!ENTITY lamp '<application>Lampyr</application>'>"
+    entities = f'<!ENTITY app "&lamp; 2">{lamp}<!ENTITY wicks SYSTEM "wicks.docbook">'
+    (tmp_path / "index.docbook").write_text(f"<!DOCTYPE book [{entities}]><book><title>Lamps</title></book>")
+    (tmp_path / "oil.docbook").write_text("<chapter><title>Oil for &app;</title><para>&wicks; burn.</para></chapter>")
+    with Readers() as readers:
+        content = readers.read(tmp_path / "oil.docbook")
+    assert content.text == "# Oil for Lampyr 2\n\nwicks burn."
 
 
 def test_a_part_that_other_files_include_may_have_several_roots(read):
     part = "<sect1><title>{}</title><para>&app; burns.</para></sect1>\n"
     content = read("parts.xml", f"<?xml version='1.0'?>\n{part.format('Wicks')}{part.format('Oil')}")
-    assert content.text == "## Wicks\n\n&app; burns.\n\n## Oil\n\n&app; burns."
+    assert content.text == "## Wicks\n\napp burns.\n\n## Oil\n\napp burns."
 
 
 def test_definitions_are_not_read_through_a_link(tmp_path):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Mapping
 from html.entities import html5
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,9 @@ _DOCTYPE = re.compile(
     rb"<!DOCTYPE\s+[\w.:-]+\s*(?:(?:SYSTEM|PUBLIC\s*(?:\"[^\"]*\"|'[^']*'))\s*[\"'](?P<address>[^\"'<>%&]*)[\"'])?\s*"
 )
 _ENTITY = re.compile(r"&([A-Za-z_][\w.-]*);")
+_TEXT_ENTITY = re.compile(r"<!ENTITY\s+([A-Za-z_][\w.-]*)\s+(\"[^\"%]*\"|'[^'%]*')\s*>")
+_BOOK = "index.docbook"  # beside its chapters, which leave their entities to it
+_UNDEFINED = re.compile("\ue000(.+?)\ue001")  # in a parsed text: the name of an entity
 _PREDEFINED = {"lt", "gt", "amp", "quot", "apos"}
 _ALL = "all"
 _DOCTYPE_OF_ALL = b'<!DOCTYPE all SYSTEM "all"'
@@ -26,8 +29,9 @@ _END_OF_DOCTYPE = b">"
 
 
 def parse_with_entities(path: Path) -> tuple[etree._Element, list[str]]:
-    """Parse XML with the entities that it, files beside it or web pages define; others stay as they are: `&product;`.
+    """Parse XML with the entities that it, files beside it or web pages define.
 
+    Of others, the name is shown: `&okular;` is okular. A name with dots, as `&install.intro;`, stays as it is.
     Nothing else is opened, neither on this machine nor elsewhere.
 
     Returns:
@@ -48,15 +52,48 @@ def parse_with_entities(path: Path) -> tuple[etree._Element, list[str]]:
     head = start[0] if start else b""
     prolog = _PROLOG.match(data, len(head))
     declared = _DOCTYPE.match(data, prolog.end() if prolog else len(head))
-    names = sorted(set(_ENTITY.findall(data.decode(errors="replace"))) - _PREDEFINED)
-    parser.resolvers.add(_Definitions(path, names, declared))
+    book = _read_beside(path.parent / _BOOK).decode(errors="replace")
+    of_book = _find_definitions(data.decode(errors="replace"), book)
+    parser.resolvers.add(_Definitions(path, of_book, declared))
     rest = data[declared.end() :] if declared else _END_OF_DOCTYPE + data[len(head) :]
     try:
         root = _parse(head + _DOCTYPE_OF_ALL, rest, parser)
     except etree.XMLSyntaxError as error:
         raise DamagedError(f"damaged: {error.msg}") from error
-    shown = set(_ENTITY.findall("".join(root.itertext())))
-    return root, [name for name in names if name in shown]
+    return root, sorted(_show_names(root))
+
+
+def _find_definitions(text: str, book: str) -> dict[str, str]:
+    """Return what the entities of a text stand for in its book, in quotation marks, or an empty string; by name."""
+    in_book = dict(_TEXT_ENTITY.findall(book))
+    definitions: dict[str, str] = {}
+    names = _ENTITY.findall(text)
+    while names:
+        name = names.pop()
+        if name not in _PREDEFINED and name not in definitions:
+            definitions[name] = in_book.get(name, "")
+            names += _ENTITY.findall(definitions[name])
+    return definitions
+
+
+def _show_names(root: etree._Element) -> set[str]:
+    """Show the names of the entities that nothing defines, and return them."""
+    shown: set[str] = set()
+    for element in root.iter(etree.Element):
+        shown.update(_UNDEFINED.findall(f"{element.text} {element.tail}"))
+        element.text = _UNDEFINED.sub(_name_shown, element.text or "")
+        element.tail = _UNDEFINED.sub(_name_shown, element.tail or "")
+    return shown
+
+
+def _name_shown(match: re.Match[str]) -> str:
+    name = match[1]
+    return f"&{name};" if "." in name else name
+
+
+def _read_beside(file: Path) -> bytes:
+    is_own_file = not file.is_symlink() and file.is_file()
+    return file.read_bytes() if is_own_file else b""
 
 
 def _parse(prolog: bytes, rest: bytes, parser: etree.XMLParser) -> etree._Element:
@@ -74,21 +111,23 @@ def _parse(prolog: bytes, rest: bytes, parser: etree.XMLParser) -> etree._Elemen
 class _Definitions(etree.Resolver):  # type: ignore[misc]
     """Finds what entities stand for: the names of products, or characters."""
 
-    def __init__(self, path: Path, names: Iterable[str], declared: re.Match[bytes] | None) -> None:
+    def __init__(self, path: Path, definitions: Mapping[str, str], declared: re.Match[bytes] | None) -> None:
         super().__init__()
         self._folder = path.parent
         address = declared["address"] if declared else None
         lines: list[str] = []
         if address is not None:
             lines.append(f'<!ENTITY % own SYSTEM "{address.decode(errors="replace")}"> %own;')
-        for name in names:
-            codes = [f"&#38;#{ord(character)};" for character in html5.get(f"{name};", f"&{name};")]
-            lines.append(f'<!ENTITY {name} "{"".join(codes)}">')
+        for name, definition in definitions.items():
+            text = html5.get(f"{name};", f"\ue000{name}\ue001")
+            codes = "".join(f"&#38;#{ord(character)};" for character in text)
+            value = definition or f'"{codes}"'
+            lines.append(f"<!ENTITY {name} {value}>")
         self._all = "\n".join(lines)
 
     def resolve(self, url: str, _: str, context: Any) -> Any:
         if url == _ALL:
             return self.resolve_string(self._all, context)
         file = self._folder / unquote(url).rpartition("/")[2]
-        has_definitions = file.suffix in (".dtd", ".ent", ".mod") and not file.is_symlink() and file.is_file()
-        return self.resolve_string(file.read_bytes() if has_definitions else b"", context)
+        has_definitions = file.suffix in (".dtd", ".ent", ".mod")
+        return self.resolve_string(_read_beside(file) if has_definitions else b"", context)

@@ -157,6 +157,25 @@ def test_what_has_the_role_of_navigation_and_only_links_is_not_read(read, menu):
     )
 
 
+RELATED = "<p class=related>Related topics</p>"
+
+
+@pytest.mark.parametrize(
+    "related",
+    [
+        f"<div>{RELATED}</div><div><p><a href=d.html>Dues</a></div><div><p><a href=l.html>Lights</a></div>",
+        f"<div>{RELATED}<div><p><a href=d.html>Dues</a><p><a href=l.html>Lights</a></div></div>",
+    ],
+)
+def test_links_to_related_pages_are_left_out_with_their_label(read, related):
+    assert read("a.html", f"{BODY}<div>{related}</div>").text == TEXT
+
+
+@pytest.mark.parametrize("below", ["", "<p><a href=d.html>Dues</a>: four marks a year.</p>", "<p>Ask Odvar.</p>"])
+def test_a_label_stays_with_a_text_below_it(read, below):
+    assert "Related topics" in read("a.html", f"{BODY}{RELATED}{below}").text
+
+
 @pytest.mark.parametrize(
     "page",
     [

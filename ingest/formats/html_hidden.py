@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from typing import Any
 
 from lxml import etree
@@ -19,6 +20,9 @@ _MAX_REDIRECT = 500  # characters of a page that only leads to another
 _TEXT_BESIDE_LINKS = etree.XPath(
     ".//text()[not(ancestor::a or ancestor::h1 or ancestor::h2 or ancestor::h3 or ancestor::h4 or ancestor::script)]"
 )
+# The label above links to related pages: LibreOffice, too, names it so.
+_RELATED = etree.XPath("//*[@class = 'related'][not(.//a[@href])][normalize-space()]")
+_HAS_LINK = etree.XPath("boolean(descendant-or-self::a[@href])")
 # A script shows one of the texts, by the reader's system or program, as in the help of LibreOffice.
 _SWITCHES = etree.XPath(
     "//span[span[@hidden]][count(span[@hidden]) = count(*)][count(*) > 1 or starts-with(@class, 'switch')]"
@@ -84,15 +88,37 @@ def _refreshes_at_once(declaration: etree._Element) -> bool:
 
 
 def find_navigation(page: etree._Element, not_shown: set[etree._Element]) -> list[etree._Element]:
-    """Return the elements that are for navigation: by their name, or by a role if they show links and titles only."""
+    """Return the elements that are for navigation: by their name, or by a role if they show links and titles only.
+
+    A label above links to related pages goes with these.
+    """
     own_words = _words(page.findtext("head/title", ""))
-    navigation = list(page.iter("nav"))
+    navigation = [*page.iter("nav"), *_find_related(page)]
     for element in _NAVIGATION(page):
         shown = [text for text in _TEXT_BESIDE_LINKS(element) if _parent_of(text) not in not_shown]
         beside_links = " ".join(shown)
         if _words(beside_links) <= own_words:  # the links to the pages above may end with this page's own name
             navigation.append(element)
     return navigation
+
+
+def _find_related(page: etree._Element) -> Iterator[etree._Element]:
+    """Yield the label above links to related pages and the blocks of links below it, if nothing else is below it."""
+    for label in _RELATED(page):
+        parent = label.getparent()
+        stands_alone = len(parent) == 1 and parent.tag == "div"
+        start = parent if stands_alone else label
+        if not all(map(_has_only_links, start.itersiblings())):
+            continue
+        below = list(filter(_HAS_LINK, start.itersiblings()))
+        if below:
+            yield start
+            yield from below
+
+
+def _has_only_links(block: etree._Element) -> bool:
+    """Return whether no words of a block are beside links."""
+    return not "".join(_TEXT_BESIDE_LINKS(block)).strip()
 
 
 def _parent_of(text: Any) -> etree._Element:

@@ -109,7 +109,7 @@ def open_scoped(
         if conditions is not None or documents:
             scoped = index.limited_to(Scope(where=conditions, documents=documents or None))
         if next(scoped.documents(), None) is None:
-            err.print_line("The index is empty." if scoped is index else _explain_empty(index, conditions))
+            err.print_line("The index is empty." if scoped is index else _explain_empty(index, conditions, documents))
             yield scoped
         else:
             yield _narrow(scoped, within, is_limited=scoped is not index)
@@ -125,12 +125,15 @@ def _narrow(scoped: Index, within: str, *, is_limited: bool) -> Index:
         raise InputError(f"among the documents that --documents and --where leave, {error}") from error
 
 
-def _explain_empty(index: Index, conditions: dict[str, Any] | None) -> str:
-    """Say that no document is in the scope, and which fields of its conditions no document has."""
+def _explain_empty(index: Index, conditions: dict[str, Any] | None, documents: Sequence[str] | None) -> str:
+    """Say that no document is in the scope; name ids, or fields of its conditions, that no document has."""
     known: set[str] = set()
     for document in index.documents():
         known.update(document.metadata)
     unknown = [name for name in _list_fields(conditions) if name not in known]
+    if not unknown and documents and conditions is None:
+        ids = ", ".join(map(visible_line, documents))
+        return f"No document of the index is in the scope: none has the id {ids}. `arag list` shows all ids."
     if not unknown:
         return "No document of the index is in the scope."
     return f"No document of the index is in the scope: none has the field {', '.join(map(visible_line, unknown))}."

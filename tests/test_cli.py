@@ -274,7 +274,9 @@ def test_an_interrupted_ingestion_ends_at_once_and_leaves_what_was_committed(ara
 def test_an_empty_scope_is_named(arag, index):
     for command in (["search", "keyword", "light"], ["search", "semantic", "light"], ["grep", "light"], ["list"]):
         err = arag(*command, "--documents", "no/*", "--index", index)[2]
-        assert "No document of the index is in the scope." in err
+        assert err.startswith(
+            "No document of the index is in the scope: none has the id no/*. `arag list` shows all ids."
+        )
     assert "scope" not in arag("search", "keyword", "light", "--index", index)[2]
 
 
@@ -449,6 +451,21 @@ def test_a_phrase_that_is_not_found_may_be_meant_as_words(arag, index):
     assert arag("search", "keyword", "lens", "Petrel", "--index", index)[2] == ""
     assert arag("search", "keyword", "Grey Petrel", "--index", index)[2] == ""
     assert arag("search", "keyword", "xyzzy", "--index", index)[2] == ""
+
+
+def test_what_stands_behind_the_one_text_of_a_command_is_refused_with_advice(arag, index):
+    for command in (["grep", "-k", "0", "harbour"], ["grep", "harbour", "-k", "0"]):
+        code, _, err = arag(*command, "--index", index)
+        assert (code, "-k is not an option of arag grep" in err) == (2, True)
+    for command in (["grep", "grey", "Petrel"], ["shell", "grey", "Petrel"], ["sql", "grey", "Petrel"]):
+        code, _, err = arag(*command, "--index", index)
+        assert (code, "is one text: write it in quotes, 'grey Petrel'" in err) == (2, True)
+
+
+def test_a_name_that_no_document_has_is_said_to_be_compared_with_files_too(arag, index):
+    for command in (["grep", "light"], ["search", "keyword", "light"], ["list"], ["sql"]):
+        code, _, err = arag(*command, "--within", "zzz", "--index", index)
+        assert (code, err) == (1, "Error: no document has 'zzz' in its title, its id or its file's name\n")
 
 
 def test_a_missing_question_is_a_wrong_command_line(arag, index):

@@ -411,4 +411,8 @@ class TestList:
         ship |= {"date": "", "author": "", "kind": "pdf", "path": "ship", "left_out": [], "ocr_pages": []}
         assert json.loads(arag("list", "--index", backend, "--json")[1])["documents"][-1] == ship
         code, out, err = arag("list", "--index", backend, "--documents", "x")
-        assert (code, out, err) == (0, "", "No document of the index is in the scope.\n")
+        assert (code, out, err) == (
+            0,
+            "",
+            "No document of the index is in the scope: none has the id x. `arag list` shows all ids.\n",
+        )

@@ -13,7 +13,7 @@ from typing import Annotated
 import typer
 
 from arag.cli.ask import ask, chat, mcp
-from arag.cli.hyphens import TAKES_HYPHENS
+from arag.cli.hyphens import TAKES_HYPHENS, OneTextCommand
 from arag.cli.index import copy, grep, info, list_documents, read, remove, search, sql, verify
 from arag.cli.ingest import ingest
 from arag.cli.shell import shell
@@ -31,7 +31,8 @@ app = typer.Typer(
 app.add_typer(eval_app, name="eval")
 for command in (ingest, ask, chat, search, grep, sql, shell, read, info, remove, verify, copy, mcp, web):
     settings = TAKES_HYPHENS if command in (search, grep) else None
-    app.command(context_settings=settings)(command)
+    kind = OneTextCommand if command in (grep, sql, shell) else None
+    app.command(cls=kind, context_settings=settings)(command)
 app.command("list")(list_documents)
 
 

@@ -2,13 +2,34 @@
 
 from __future__ import annotations
 
+import shlex
 from difflib import get_close_matches
+from typing import Any
 
 import typer
+from typer.core import TyperCommand
 
 TAKES_HYPHENS = {"ignore_unknown_options": True}  # settings of a command: its unknown options are texts
 
 _MIN_SIMILARITY = 0.8  # of a text and an option that was probably meant
+
+
+class OneTextCommand(TyperCommand):
+    """A command with one text, such as a pattern; it says so if there are more."""
+
+    allow_extra_args = True
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Read the arguments of a command line; refuse those behind the text."""
+        others = super().parse_args(ctx, args)
+        if others:
+            (text,) = (parameter for parameter in self.params if parameter.param_type_name == "argument")
+            texts = [str(ctx.params[text.name or ""]), *others]
+            wrong = next((each for each in texts if each.startswith("-")), "")
+            if wrong:
+                ctx.fail(f"{wrong} is not an option of arag {ctx.info_name}")
+            ctx.fail(f"the {text.name} is one text: write it in quotes, {shlex.quote(' '.join(texts))}")
+        return others
 
 
 def check_text(context: typer.Context, text: str) -> str:

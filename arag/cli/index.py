@@ -347,7 +347,9 @@ def sql(
     statement: Annotated[
         str, typer.Argument(metavar="[SQL]", help="A SELECT statement in SQLite's language. Default: list the tables.")
     ] = "",
-    within: Annotated[str, typer.Option(help="Only tables of documents with these words in title or id.")] = "",
+    within: Annotated[
+        str, typer.Option(help="Only tables of documents with these words in title, id or file's name.")
+    ] = "",
     where: WhereOption = None,
     documents: DocumentsOption = None,
     as_json: JsonOption = False,
@@ -356,6 +358,7 @@ def sql(
     from arag.retrieval.corpus.show_tables import show_tables
 
     with open_scoped(index, where, documents) as opened:
+        opened.within(within)  # it says what a name is compared with
         results = opened.query_tables(statement, within=within)
     if as_json:
         print_json(asdict(results))

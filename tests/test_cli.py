@@ -102,6 +102,22 @@ def test_a_search_shows_people_all_hits_in_the_order_of_their_rank(arag, tmp_pat
     assert "All are shown:" in arag("search", "keyword", "keeper", *place, "-k", 14)[1]
 
 
+def test_a_page_about_a_question_comes_before_one_with_a_single_sentence_like_it(arag, tmp_path):
+    docs = {
+        "tour.md": "The mill has a wheel. Corn is ground at night. Crop a photo. Rain fills the pond.",
+        "crop.md": "Crop any photo here. A photo with a crop is smaller. Choose a photo to crop. Press the key.",
+    }
+    place = ["--index", tmp_path / "index"]
+    arag("ingest", write_corpus(tmp_path / "docs", docs), *place)
+    out = arag("search", "semantic", "crop a photo", *place)[1]
+    assert re.findall(r"(?m)^\[(.*)\] ", out) == ["crop.md:0", "tour.md:0"]
+    with open_index(tmp_path / "index") as opened:
+        assert opened.semantic_search("crop a photo").hits[0].chunk_id == "tour.md:0"
+        openings = opened.rate_openings("crop a photo", ["crop.md:0", "tour.md:0", "unknown"])
+        assert openings["crop.md:0"] > openings["tour.md:0"]
+        assert len(openings) == 2
+
+
 def test_chunks_with_a_keyword_only_within_longer_words_come_behind_the_others(arag, tmp_path):
     docs = {f"d{number}.md": f"The lighthouse has {number} keepers." for number in range(6)}
     docs["whole.md"] = "A light shines over the harbour, and ships pass by it every night."

@@ -388,11 +388,12 @@ def _with_file_hash(items: Iterable[ReadItem], path: Path) -> Iterator[ReadItem]
         if isinstance(item, Problem) or item.has_own_id:
             yield ReadItem(item, end)
             continue
-        file_hash = file_hash or _hash_file(path)
+        file_hash = file_hash or hash_file(path)
         yield ReadItem(replace(item, file_hash=file_hash), end)
 
 
-def _hash_file(path: Path) -> str:
+def hash_file(path: Path) -> str:
+    """Return the hash of a file's bytes, as an index keeps it."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()[:_FILE_HASH_LENGTH]
 

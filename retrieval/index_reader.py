@@ -18,6 +18,7 @@ from arag.retrieval.search.reading import find_documents, find_meant
 from arag.retrieval.snapshots import Snapshot, Snapshots
 from arag.retrieval.storage.batches import batches
 from arag.retrieval.storage.contract import IndexStore, View
+from arag.retrieval.storage.fingerprints import file_hash_of
 from arag.retrieval.storage.records import DocumentRecord, Settings, Vectors
 from arag.retrieval.types import Chunk, DocumentInfo, IndexInfo
 from arag.text.normalise import shorten
@@ -295,5 +296,6 @@ def _describe_document(view: View, record: DocumentRecord) -> DocumentInfo:
         metadata=metadata,
         chunks=record.chunks,
         left_out=reading.left_out,
+        file_hash=file_hash_of(record.fingerprint),
         ocr_pages=reading.ocr_pages,
     )

@@ -169,6 +169,8 @@ class DocumentInfo:
     """Parts that a person sees in its file and its text lacks: `2 charts`."""
     ocr_pages: tuple[int, ...] = ()
     """Pages that were pictures, whose text was read by OCR."""
+    file_hash: str = ""
+    """Of its file when it was read: the first 32 hexadecimal digits of SHA-256; empty for records with their own ids."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -599,6 +599,11 @@ def test_a_file_that_is_not_there_any_more_or_is_a_link_is_not_sent(folder, clie
         for page in (passage, document):
             assert "file is not where it was" in page.select_one(".warn").get_text()
         assert passage.find("a", string="Save the file") is None
+        original.write_bytes(b"%PDF-1.4")  # another file
+        passage = soup(client.get("/passage?chunk=light.pdf:0"))
+        assert "file has changed" in passage.select_one(".warn").get_text()
+        assert (passage.figure, client.get("/file?id=light.pdf").status_code) == (None, 404)
+        original.unlink()
         original.symlink_to(moved)
         assert client.get("/file?id=light.pdf").status_code == 404
     finally:

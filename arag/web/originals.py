@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from arag.errors import InputError
+from arag.ingest.reading import hash_file
 from arag.ingest.records import RECORD_READERS
 from arag.retrieval.types import DocumentInfo
 from arag.system.worker_pool import WorkerPool
@@ -18,26 +19,21 @@ _SECONDS = 20  # for a page
 _POOL = WorkerPool("arag.web.pictures", memory_bytes=1_000_000_000, running=2, idle=2)
 
 
-def find_original(document: DocumentInfo) -> Path | None:
-    """Return the file that a document was read from, if it is still there and holds this document alone."""
+def find_original(document: DocumentInfo) -> tuple[Path | None, str]:
+    """Return the file that a document was read from, if it is the same and holds this document alone; else a note."""
     path = Path(document.source)
     # A file of records or emails may hold documents that the scope hides. It may have been renamed.
     is_unmoved = document.source.endswith(document.id)
     holds_others = path.suffix.lower() in RECORD_READERS or ("#" in document.id and not is_unmoved)
-    if not _is_from_file(document) or holds_others or path.is_symlink() or not path.is_file():
-        return None
-    return path
-
-
-def is_gone(document: DocumentInfo) -> bool:
-    """Return whether the file that a document was read from is not there."""
-    return _is_from_file(document) and not os.path.lexists(document.source)
-
-
-def _is_from_file(document: DocumentInfo) -> bool:
-    """Return whether a document was read from a file: a record's own `source` may name any file."""
-    own_source: object = document.metadata.get("source", "")
-    return document.source != own_source
+    if document.source == document.metadata.get("source", ""):  # a record's own may name any file
+        return None, ""
+    if not os.path.lexists(path):
+        return None, "The file is not where it was when it was read: only its text can be shown."
+    if holds_others or path.is_symlink() or not path.is_file():
+        return None, ""
+    if document.file_hash and hash_file(path) != document.file_hash:
+        return None, "The file has changed since it was read: only the text from before can be shown."
+    return path, ""
 
 
 def start_drawing() -> None:
@@ -48,8 +44,7 @@ def start_drawing() -> None:
 
 def find_page(path: Path, texts: Sequence[str], pages: tuple[int, int]) -> tuple[int, int, int]:
     """Return the page of a PDF, between two, with the first of some sentences, its place in percent, the last page."""
-    page, percent, last_page = _call_worker("find_page", str(path), list(texts), *pages)
-    return page, percent, last_page
+    return tuple(_call_worker("find_page", str(path), list(texts), *pages))
 
 
 def draw_page(path: Path, texts: Sequence[str], page: int) -> bytes:

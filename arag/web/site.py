@@ -24,10 +24,11 @@ from arag.retrieval.corpus.documents import name_kind
 from arag.retrieval.corpus.moved import find_moved
 from arag.retrieval.index import Index
 from arag.retrieval.tools.fused import find_passages
+from arag.retrieval.types import DocumentInfo
 from arag.web import passages
 from arag.web.asking import Run
 from arag.web.guard import guard
-from arag.web.originals import draw_page, find_original, find_page, is_gone
+from arag.web.originals import draw_page, find_original, find_page
 
 _MAX_FOLDERS = 1_000  # that the filter offers
 
@@ -102,9 +103,8 @@ class Site:
 
     def document(self, request: Request) -> Response:
         """Show what is known of a document: its headings, its tables, and what was left out."""
-        document = _check_found(self.index.document(request.query_params.get("id", "")))
+        document, path, original, warning = self._find(request.query_params.get("id", ""))
         chunks = self.index.chunks_of(document.id)
-        path = self.index.with_view(find_moved).get(document.id, document.id)
         return self._page(
             "document",
             title=document.title or path,
@@ -113,21 +113,19 @@ class Site:
             chunks=chunks,
             headings=passages.list_headings(chunks),
             tables=self.index.limited_to([document.id]).query_tables().tables,
-            original=find_original(document),
-            is_gone=is_gone(document),
+            original=original,
+            warning=warning,
         )
 
     def original(self, request: Request) -> Response:
         """Send the file of a document, to be saved: a browser never shows it as a page of this site."""
-        original = _check_found(find_original(_check_found(self.index.document(request.query_params.get("id", "")))))
+        original = _check_found(self._find(request.query_params.get("id", ""))[2])
         return FileResponse(original, media_type="application/octet-stream", filename=original.name)
 
     def passage(self, request: Request) -> Response:
         """Show a passage with its sentences marked: in a picture of the page, and as text."""
         chunk = _check_found(self.index.get(request.query_params.get("chunk", "")))
-        document = _check_found(self.index.document(chunk.document_id))
-        path = self.index.with_view(find_moved).get(document.id, document.id)
-        original = find_original(document)
+        _, path, original, warning = self._find(chunk.document_id)
         starts = request.query_params.getlist("at")
         link, page, percent, last_page = passages.address(chunk.id, starts).partition("#")[0], 0, 0, 0
         if original is not None and original.suffix.lower() == ".pdf" and chunk.pages:
@@ -142,7 +140,8 @@ class Site:
             chunk=chunk,
             path=path,
             original=original,
-            is_gone=is_gone(document),
+            warning=warning,
+            around=[] if page else self.index.read(chunk.id, 1).chunks,
             link=link,
             starts=starts,
             page=page,
@@ -156,7 +155,7 @@ class Site:
         """Send the picture of a page, with a passage's sentences marked."""
         values = request.query_params
         chunk = _check_found(self.index.get(values.get("chunk", "")))
-        original = _check_found(find_original(_check_found(self.index.document(chunk.document_id))))
+        original = _check_found(self._find(chunk.document_id)[2])
         page = _check_found(_read_number(values.get("page", "")))
         first, last = _check_found(chunk.pages)
         texts = passages.list_texts(chunk, values.getlist("at")) if first <= page <= last else []
@@ -184,6 +183,12 @@ class Site:
         found = self.reports.rglob("*.html") if self.reports else []
         pages = sorted(found, key=lambda page: (page.name != "report.html", page))
         return self._page("reports", title="Reports", pages=pages)
+
+    def _find(self, document_id: str) -> tuple[DocumentInfo, str, Path | None, str]:
+        """Return a document, where it is now, and its file, or why that cannot be shown."""
+        document = _check_found(self.index.document(document_id))
+        path = self.index.with_view(find_moved).get(document_id, document_id)
+        return document, path, *find_original(document)
 
     def _page(self, template: str, *, status: int = 200, **values: Any) -> Response:
         return HTMLResponse(render(f"web/{template}.html", passages=passages, reports=self.reports, **values), status)

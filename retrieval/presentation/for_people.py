@@ -80,9 +80,9 @@ def list_nearest(index: Index, query: str, top_k: int) -> str:
 def weigh_openings(index: Index, query: str, hits: Iterable[Hit]) -> list[Hit]:
     """Return hits with scores that are the mean of the similarities of their best sentence and of their opening.
 
-    "How do I crop a photo?" is answered by steps, none of which is near to the question; the page's first sentences are.
-    Of 60 such questions and phrases, the page is among the first five for 49 instead of 36, and the first for 34
-    instead of 19; of 30 questions for facts it is the first for 26 either way.
+    "How do I crop a photo?" is answered by steps, none of which is near to the question; the first sentences of their
+    page are. Of 60 such questions and phrases, the page is among the first five for 49 instead of 36, and the first for
+    34 instead of 19; of 30 questions for facts it is the first for 26 either way.
     """
     hits = list(hits)
     openings = index.rate_openings(query, [hit.chunk_id for hit in hits])

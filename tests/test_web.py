@@ -213,6 +213,34 @@ def test_the_page_with_the_sentence_that_matched_best_is_shown_and_links_lead_to
     assert after.find("a", string="Next page") is None
 
 
+def test_of_a_table_in_a_pdf_the_row_of_the_hit_is_marked_and_none_where_two_rows_are_the_same(tmp_path):
+    pages = Pages()
+    columns, header = (72, 200, 330), ["Old name", "New name", "Used by"]
+    pages.text(72, 750, "The names of encodings have changed.")
+    pages.rows(700, columns, [header, ["atari", "no encoding yet", "boats"], ["hebcode", "latin1", "boats"]])
+    pages.show()
+    pages.text(72, 750, "Some names came later.")
+    rows = [["mac", "applemac", "boats"], ["pc850", "cp850", "boats"], ["roman", "romex", "ships"]]
+    pages.rows(700, columns, [header, *rows, ["roman", "romex", "ships"]])
+    pages.show()
+    (tmp_path / "corpus").mkdir()
+    (tmp_path / "corpus" / "names.pdf").write_bytes(pages.finish())
+    run_ingest(tmp_path / "corpus", tmp_path / "index", embedder=HashEmbeddings())
+    with open_index(tmp_path / "index", embedder=HashEmbeddings()) as index:
+        app = Site(index, agent=None, model="", reports=None).make_app("token", 80)
+        client = TestClient(app, base_url="http://localhost", cookies={"arag-80": "token"})
+        hits = {name: search(client, q=name).select_one(".hits li") for name in ("hebcode", "applemac", "romex")}
+        opened_at = {name: soup(client.get(hit.a["href"])) for name, hit in hits.items()}
+        marked = {name: find_marked(client, page.figure.img["src"]) for name, page in opened_at.items()}
+    assert "Old name: mac | New name: applemac | Used by: boats" in texts(hits["applemac"].select("p"))
+    assert ["Page 2 of 2" in page.get_text() for page in opened_at.values()] == [False, True, True]
+    for name, baseline in (("hebcode", 664), ("applemac", 682)):
+        lines = np.flatnonzero(marked[name].any(axis=1)) / len(marked[name])
+        assert lines.min() == pytest.approx(1 - (baseline + 10) / 842, abs=0.01)
+        assert lines.max() == pytest.approx(1 - (baseline - 4) / 842, abs=0.01)
+    assert not marked["romex"].any()
+
+
 def test_pages_of_other_parts_show_their_text_and_excerpts_are_under_their_headings_without_markup(tmp_path):
     pages = Pages()
     for number in range(1, 5):

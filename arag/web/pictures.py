@@ -9,15 +9,11 @@ import numpy as np
 import pypdfium2
 from numpy.typing import NDArray
 from PIL import Image, ImageChops, ImageDraw
-from rapidfuzz.fuzz import partial_ratio_alignment
 
-from arag.ingest.formats.pdf.columns import separate_columns
-from arag.ingest.formats.pdf.glyphs import read_text
-from arag.ingest.formats.pdf.words import Word, read_lines
-from arag.text.normalise import plain
+from arag.ingest.formats.pdf.finding import find_sentences
+from arag.ingest.formats.pdf.words import Word
 
 _WIDTH, _HEIGHT = 1_400, 2_000  # pixels of a picture at most
-_MIN_ALIKE = 75  # percent of the letters: the index has hyphens, headings and tables in another form
 _MARK = (255, 226, 110)
 _MARGIN = 3  # pixels around a marked word
 _PERCENT = 100
@@ -25,15 +21,17 @@ _FAST = 1  # compression that takes little time: the picture is not sent over a 
 
 
 def find_page(path: str, texts: Sequence[str], first: int, last: int) -> list[int]:
-    """Return the page with most of the first sentence that any has, how far down in percent, and the last page."""
+    """Return the page that has the first sentence best that any has, how far down in percent, and the last page."""
     document = pypdfium2.PdfDocument(path)
     numbers = range(first, last + 1)
     for text in texts:
-        found = {number: _find_words(document[number - 1], [text]) for number in numbers}
-        best = max(numbers, key=lambda number: len(found[number]))
-        if found[best]:
+        found = {number: find_sentences(document[number - 1], [text])[0] for number in numbers}
+        best = max(numbers, key=lambda number: found[number].alike)
+        percent = 0
+        if found[best].words:
             places = pypdfium2.PdfPosConv(document[best - 1], (0, 0, _PERCENT, _PERCENT, 0))
-            _, percent = places.to_bitmap(found[best][0].left, found[best][0].top)
+            _, percent = places.to_bitmap(found[best].words[0].left, found[best].words[0].top)
+        if found[best].alike:
             return [best, percent, len(document)]
     return [first, 0, len(document)]
 
@@ -45,31 +43,11 @@ def draw_page(path: str, texts: Sequence[str], number: int) -> NDArray[np.uint8]
         document.init_forms()  # or the values in its fields are not drawn
     page = document[number - 1]
     file = io.BytesIO()
-    _draw(page, set(_find_words(page, texts))).save(file, "PNG", compress_level=_FAST)
+    words: set[Word] = set()
+    for found in find_sentences(page, texts):
+        words.update(found.words)
+    _draw(page, words).save(file, "PNG", compress_level=_FAST)
     return np.frombuffer(file.getvalue(), np.uint8)
-
-
-def _find_words(page: pypdfium2.PdfPage, texts: Sequence[str]) -> list[Word]:
-    """Return the word of each letter that a page has of some sentences; only letters and digits are compared."""
-    letters = ""
-    owners: list[Word] = []
-    text_page = page.get_textpage()  # kept: it is freed when nothing names it, and the words are read from it
-    lines = read_lines(page, read_text(text_page))
-    for line in separate_columns(lines):
-        for word in line:
-            in_word = _letters(word.text)
-            letters += in_word
-            owners += [word] * len(in_word)
-    words: list[Word] = []
-    for text in texts:
-        found = partial_ratio_alignment(_letters(text), letters, score_cutoff=_MIN_ALIKE)
-        if found is not None:
-            words += owners[found.dest_start : found.dest_end]
-    return words
-
-
-def _letters(text: str) -> str:
-    return "".join(filter(str.isalnum, plain(text)))
 
 
 def _draw(page: pypdfium2.PdfPage, words: Collection[Word]) -> Image.Image:
@@ -91,7 +69,7 @@ def get_ready() -> None:
     """Draw an empty page: then everything that this module needs is loaded."""
     document = pypdfium2.PdfDocument.new()
     page = document.new_page(10, 10)
-    _find_words(page, ["a"])
+    find_sentences(page, ["a"])
     _draw(page, ()).save(io.BytesIO(), "PNG", compress_level=_FAST)
 
 

@@ -71,7 +71,7 @@ def separate_columns(lines: Iterable[_Line]) -> list[_Line]:
     Args:
         lines: The words of each line, as PDFium orders them.
     """
-    rows = _join_rows(lines)
+    rows = join_rows(lines)
     separated: list[_Line] = []
     start = 0
     while start < len(rows):
@@ -88,7 +88,7 @@ def separate_columns(lines: Iterable[_Line]) -> list[_Line]:
     return separated
 
 
-def _join_rows(lines: Iterable[_Line]) -> list[_Line]:
+def join_rows(lines: Iterable[_Line]) -> list[_Line]:
     """Return lines that are beside each other as one."""
     rows: list[_Line] = []
     for line in lines:

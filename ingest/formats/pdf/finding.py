@@ -9,7 +9,7 @@ from typing import NamedTuple
 import pypdfium2
 from rapidfuzz.fuzz import partial_ratio_alignment
 
-from arag.ingest.formats.pdf.columns import separate_columns
+from arag.ingest.formats.pdf.columns import join_rows, separate_columns
 from arag.ingest.formats.pdf.glyphs import read_text
 from arag.ingest.formats.pdf.words import Word, read_lines
 from arag.text.normalise import CELL_BOUNDARY, plain, words
@@ -38,11 +38,15 @@ class _Lines(NamedTuple):
 def find_sentences(page: pypdfium2.PdfPage, texts: Sequence[str]) -> list[Found]:
     """Return what a page has of each of some sentences; of a row of a table, the lines that have all its values."""
     text_page = page.get_textpage()  # kept: it is freed when nothing names it, and the words are read from it
-    lines = separate_columns(read_lines(page, read_text(text_page)))
+    lines = read_lines(page, read_text(text_page))
+    columns = separate_columns(lines)
+    rows = join_rows(lines)  # a table with prose on one side is separated as if it were columns
     found = []
     for text in texts:
-        find = _find_row if CELL_BOUNDARY in text else _find_prose
-        found.append(find(text, lines))
+        if CELL_BOUNDARY in text:
+            found.append(_find_row(text, columns) or _find_row(text, rows) or _find_letters(text, columns))
+        else:
+            found.append(_find_prose(text, columns))
     return found
 
 
@@ -68,17 +72,17 @@ def _letters(text: str) -> str:
 # --- rows of tables ---
 
 
-def _find_row(text: str, lines: Sequence[list[Word]]) -> Found:
-    """Return the words of a row; none where it may be one of several.
+def _find_row(text: str, lines: Sequence[list[Word]]) -> Found | None:
+    """Return the words of a row, none of them where it may be one of several; None if no lines have its values.
 
     The names of the columns, which the index repeats in each row, may be elsewhere on the page.
     """
-    values = " ".join(_without_name(cell) for cell in text.split(CELL_BOUNDARY))
+    values = Counter(words(_without_names(text)))
     counted = [_count_words(line) for line in lines]
     wanted = Counter(words(text))
-    places = list(_list_places(Counter(words(values)), wanted, counted))
+    places = list(_list_places(values, wanted, counted))
     if not places:
-        return _find_letters(values, lines)
+        return None
     best = max(places, key=lambda place: place.share)
     alike = (1 + best.share) * _SAME  # more than where a word is missing
     whole = [place for place in places if place.share == 1]
@@ -90,13 +94,18 @@ def _find_row(text: str, lines: Sequence[list[Word]]) -> Found:
     return Found(row, alike)
 
 
-def _without_name(cell: str) -> str:
-    name, _, value = cell.partition(": ")
-    return value or name
+def _without_names(row: str) -> str:
+    """Return the values of a row, whose cells may begin with the names of their columns."""
+    values = []
+    for cell in row.split(CELL_BOUNDARY):
+        name, _, value = cell.partition(": ")
+        values.append(value or name)
+    return " ".join(values)
 
 
-def _find_letters(values: str, lines: Sequence[list[Word]]) -> Found:
+def _find_letters(row: str, lines: Sequence[list[Word]]) -> Found:
     """Return the words of a row that the page divides or spells in another way than the index."""
+    values = _without_names(row)
     found = _find_prose(values, lines)
     letters = "".join(_letters(word.text) for word in dict.fromkeys(found.words))
     is_certain = found.alike >= _MIN_ALIKE_ROW and all(_letters(word) in letters for word in words(values))

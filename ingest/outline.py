@@ -31,7 +31,7 @@ _LABEL = (
 )
 _JOKE_OR_ADDRESS = r"[:;]-?[)(DP]$|\w@\w|://"
 # A small (c) without a year is a part of a law.
-_RIGHTS = r"^\(C\)|(?i:©|\(c\) *[12]\d{3}|^Copyright (?:by |\(c\)|[12]\d{3})|\ball rights reserved\b)"
+_RIGHTS = r"^\(C\)|(?i:©|\(c\) *[12]\d{3}|^Copyright (?:by |\(c\)|various |.*\b[12]\d{3}\b)|\ball rights reserved\b)"
 _QUESTION = re.compile(r"(?:How|What|When|Where|Which|Who|Whom|Whose|Why)\b")
 _VERB = re.compile(
     r"\bI(?=[ '’]\w)|\b(?:you|we|they|he|she|it|is|are|was|were|am|does|do|did|has|have|had|will|would|can|could|should"
@@ -53,13 +53,16 @@ _NUMBER = r"(?:(?:(?:Item |Note |Part )?\d[\d.]*|[A-Z](?:\.\d+)+)\s+)"
 _PLAIN_HEADING = re.compile(rf"(?!(?i:{_LABEL})\Z){_NUMBER}?(?=\w)[^\Wa-z\d_](?:\D|\b(?:19|20)\d\d\b)+(?<![,;、，；])")
 _SECTION_NUMBER = re.compile(r"(\d{1,2}(?:\.\d{1,2})*)\.?\s")
 _FIELD = re.compile(r"[^\W\d_]+: ")  # in small letters, as in `Status: closed until spring`; titles have capitals
-# Who made it, as in `Written and kept: Ann Lee (2005-2010)`: a label in small letters, and a name with capitals.
+# Who made it, as in `Written and kept: Ann Lee (2005-2010)`: a label in small letters, and a name with capitals. Files
+# with the rights in a package have other labels.
 _MAKER = (
     r"(?:[^\s:]+ )+[a-zß-öø-ÿ]{4,}: [^\W\d_a-z][\w.-]*(?: [^\W\d_a-z][\w.-]*){1,3}(?: \([\d,–-]+\))?"
-    r"|(?i:authors?|autor(?:en)?|auteurs?|autores|autori|maintainers?|contact|kontakt): .*"
+    r"|(?i:(?:upstream )?authors?|autor(?:en)?|auteurs?|autores|autori|maintainers?|contact|kontakt): .*"
+    r"|(?:Copyright|Licen[cs]e): .*"
 )
 _ENUMERATION = r";[^;]+;"  # such as the labels of a drawing
-_REMARK = re.compile(rf"{_JOKE_OR_ADDRESS}|{_RIGHTS}|{_ENUMERATION}|^(?:{_MAKER})\Z")
+_GOES_ON = r" (?:and|or|of|the|an?)\Z"
+_REMARK = re.compile(rf"{_JOKE_OR_ADDRESS}|{_RIGHTS}|{_ENUMERATION}|{_GOES_ON}|^(?:{_MAKER})\Z")
 # A line of a paragraph must also have at least two words, each with a capital except for short ones. It must not end
 # with repeated words, as a table's header does: `Planned Actual Planned Actual`. One word is enough after a number such
 # as 3.4. A line that ends with `and` goes on.

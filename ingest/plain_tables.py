@@ -22,7 +22,7 @@ _RECORD = re.compile(r"(?<=^-)\[ RECORD \d+ \]|(?<=-)\u200b(?=-)", re.MULTILINE)
 _BETWEEN_BARS = re.compile(r"[^|\n]")
 _LINE = re.compile(r"^[^\n]+", re.MULTILINE)
 _PRINTED_LINE = re.compile(r"^(?![^\S\n]*(?:[#$%]|\w*[=>#-]*[>#]) [^|])[^\n]+", re.MULTILINE)  # unlike a prompt
-_NAMED_ROW = re.compile(r"^[^|:\n]{1,60}: [^|\n]* \| [^|:\n]{1,60}: ", re.MULTILINE)  # as of other files
+_NAMED_ROW = re.compile(r"^([^|:\n]{1,60}): [^|\n]* \| [^|:\n]{1,60}: ", re.MULTILINE)  # as of other files
 _OPEN_AT_ONE_END = re.compile(r"^\s*\|[^\n]*[^|\s]\s*$|^\s*[^|\s][^\n]*\|\s*$", re.MULTILINE)
 _SYNTAX = re.compile(
     r"&&"
@@ -50,11 +50,14 @@ def find_rows(text: str) -> set[int]:
     if "|" not in text:
         return set()
     unfenced = _FENCED.sub(_blank, text)
-    repeats_names = _NAMED_ROW.search(unfenced) is not None
+    names = set(_NAMED_ROW.findall(unfenced))
     rows: set[int] = set()
     for run in _RUN.finditer(unfenced):
         lines = run[0]
-        is_written = repeats_names and not _CODE.search(lines)
+        first_cell, _, _ = lines.partition(CELL_BOUNDARY)
+        is_header = first_cell.strip() in names
+        has_names = is_header or _NAMED_ROW.search(lines) is not None
+        is_written = has_names and not _CODE.search(lines)
         if is_written or _repeats_header(lines) or _is_table(lines):
             rows.update(_line_starts(_LINE, run))
     return rows

@@ -543,7 +543,7 @@ def test_comments_of_restructured_text_are_not_shown(read, comment):
     [
         ".. |speed| replace:: twelve knots",
         ".. [1] He saw it.",
-        ".. _kites:",
+        ".. _kites: https://kites.example",
         "An example::\n\n    .. a comment in it",
         "..\n\n    A quotation.",
     ],
@@ -867,6 +867,13 @@ def test_a_sentence_is_no_title(read):
         ("Erstellt und betreut: Ada Berg (2005-2010)", ""),
         ("Written and kept: Ada Berg", ""),
         ("Author: Ada Berg", ""),
+        ("Upstream Author: The Mill Project", ""),
+        ("License: MIT-like", ""),
+        ("Copyright Ada Berg, 1997 2002", ""),
+        ("Copyright various dates Mill Foundation", ""),
+        ("The mills consist of", ""),
+        ("License Terms", "License Terms"),
+        ("Copyright and Porting", "Copyright and Porting"),
         ("Epilogue: The Return", "Epilogue: The Return"),
         ("The Long Winter: A Chronicle", "The Long Winter: A Chronicle"),
     ],
@@ -896,7 +903,56 @@ def test_a_table_that_a_browser_printed_has_its_rows_and_columns(read):
     assert "|---" not in text
 
 
+def test_printed_tables_have_frames_of_many_signs(read):
+    rule = "+--------+---------+\n"
+    printed = (
+        f"{rule}| mill   | price   |\n|========|=========|\n| Orra   | 9 marks |\n{rule}| Vellin | 8 marks |\n{rule}"
+    )
+    line = "├──────┼───────┤\n"
+    names = "┌──────┬───────┐\n│ mill │ price │\n"
+    drawn = f"{names}{line}│Orra  │9 marks│\n{line}│Vellin│8 marks│\n"
+    plain = f"{drawn}└──────┴───────┘\n"
+    noted = f"{drawn}├──────┴───────┤\n│[a] of last   │\n│year          │\n└──────────────┘\n"
+    rows = "mill: Orra | price: 9 marks\nmill: Vellin | price: 8 marks\n"
+    assert f"{rows}\nRye" in read("a.txt", f"Mills\n\n{printed}\nRye is ground.\n").text
+    assert f"{rows}\nRye" in read("b.txt", f"Mills\n\n{plain}\nRye is ground.\n").text
+    assert f"{rows}\n[a] of last year\n" in read("c.txt", f"Mills\n\n{noted}\nRye is ground.\n").text
+
+
+def test_the_first_row_of_a_printed_table_is_no_header_if_it_is_not_centred(read):
+    frame = "┌───┬────────────┐\n│sda│First disk  │\n├───┼────────────┤\n│sdb│Second disk │\n└───┴────────────┘\n"
+    assert "sda | First disk\nsdb | Second disk\n" in read("a.txt", f"Mills\n\n{frame}\nRye is ground.\n").text
+
+
 @pytest.mark.parametrize("row", ["|Vellin|----+----|", "| Vellin | and all |"])
 def test_a_drawing_or_an_uneven_frame_stays_as_it_is(read, row):
     frame = f"+----------------+\n|mill  |place    |\n|------+---------|\n{row}\n+----------------+\n"
+    assert frame in read("a.txt", f"Mills\n\n{frame}\nRye is ground.\n").text
+
+
+def test_a_label_of_restructured_text_is_not_shown(read):
+    links = ".. _old: https://mill.example\n.. _new:\n   https://new.example\n"
+    text = f".. _mills:\n\nMills\n=====\n\nRye is ground.\n\n{links}"
+    shown = read("a.rst", text).text
+    assert ".. _mills" not in shown
+    assert ".. _old: https://mill.example\n.. _new:\n" in shown
+
+
+def test_rows_of_a_printed_table_stay_lines_in_scripts_without_spaces(read):
+    rule = "├──────┼──────┤\n"
+    table = f"┌──────┬──────┐\n│ 水車 │ 場所 │\n{rule}│水車村│池    │\n{rule}│川村  │川    │\n└──────┴──────┘\n"
+    text = read("a.txt", f"水車\n\n{table}\n川の近くにある。\n").text
+    assert "水車: 水車村 | 場所: 池\n水車: 川村 | 場所: 川\n" in text
+
+
+def test_a_line_with_a_bar_is_no_row_below_a_table_with_other_names(read):
+    table = "mill | price\nmill: Orra | price: 9 marks\nmill: Vellin | price: 8 marks\n"
+    text = read("a.txt", f"Mills\n\n{table}\nList them with\nmills | sort now, and then\nread on.\n").text
+    sentences = headings(text, "Mills", is_plain=True)
+    assert "mill: Orra | price: 9 marks" in sentences
+    assert "List them with\nmills | sort now, and then\nread on." in sentences
+
+
+def test_a_printed_table_with_groups_of_rows_stays_as_it_is(read):
+    frame = "┌────┬─────┐\n│mill│price│\n├────┼─────┤\n│Old │     │\n├────┼─────┤\n│Orra│9    │\n└────┴─────┘\n"
     assert frame in read("a.txt", f"Mills\n\n{frame}\nRye is ground.\n").text

@@ -8,6 +8,7 @@ from itertools import pairwise
 
 from arag.ingest.boundaries import LIST_ITEM
 from arag.ingest.formats.markdown import split_code
+from arag.text.normalise import CELL_BOUNDARY
 from arag.text.scripts import UNSPACED
 
 # Of Chinese and Japanese, and its full-width and half-width forms.
@@ -108,8 +109,8 @@ def _join_paragraph(match: re.Match[str]) -> str:
 
 
 def _is_divided(line: str, following: str) -> bool:
-    """Return whether a sentence goes on from one line to the next, without a space."""
-    if _STRUCTURE.match(line):
+    """Return whether a sentence goes on from one line to the next, without a space. Rows of tables do not."""
+    if _STRUCTURE.match(line) or CELL_BOUNDARY in line:
         return False
     ends_inside = _IN_SENTENCE.search(line.rstrip())
     return ends_inside is not None and _CONTINUES.match(following) is not None

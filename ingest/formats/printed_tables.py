@@ -12,39 +12,56 @@ from arag.text.normalise import collapse_whitespace
 
 _SPACES = "[ \u00a0]*"
 _FRAME = re.compile(
-    rf"^{_SPACES}(\+-{{3,}}+\+){_SPACES}\n((?:{_SPACES}\|[^\n]*\|{_SPACES}\n)+){_SPACES}\1{_SPACES}$",
+    rf"^{_SPACES}[+┌][-─+┬]{{3,}}[+┐]{_SPACES}\n(?:{_SPACES}[|│+├└][^\n]*[|│+┤┘]{_SPACES}(?:\n|\Z))+",
     re.MULTILINE,
 )
-_RULE = re.compile(r"\|-+(?:\+-+)+\|")
-_PART_OF_RULE = re.compile(r"\|-{3,}[+|]|\+-{2,}\|")  # beside a cell of several rows
+_AS_SIGNS = str.maketrans("─│┌┐└┘├┤┬┴┼", "-|++++||+++")
+_BORDER = re.compile(r"\+-[-+]*-\+")
+_RULE = re.compile(r"[|+]-+(?:\+-+)+[|+]")
+_RULE_BELOW_NAMES = re.compile(r"\|-+(?:\+-+)+\||\|=+(?:\|=+)+\|")
+_PART_OF_RULE = re.compile(r"\|-{3,}[+|]|\+-{2,}[+|]")  # beside a cell of several rows
+_JOINT = re.compile(r"[+|]")
+_NOTE = re.compile(r"\|[^|]*\|")  # in one cell below the rows
+_CENTRED = re.compile(r"\| +[^\s|]")  # as names are
 _SECOND_PLACE = "\x00"  # of a character that takes two places of a line
 
 
 def show_printed_tables(text: str) -> str:
     """Return a text with each row of such a table in one line. The first row names the columns."""
-    return _FRAME.sub(_show_table, text) if "|--" in text else text
+    return _FRAME.sub(_show_table, text) if "---" in text or "──" in text else text
 
 
 def _show_table(frame: re.Match[str]) -> str:
-    lines = list(map(_with_places, frame[2].splitlines()))
-    rule = next(filter(_RULE.fullmatch, lines), "")
-    width = len(frame[1])
-    has_other_widths = any(len(line) != width for line in lines)
-    columns = [0, *(sign.start() for sign in re.finditer(r"\+", rule)), width - 1]
-    if not rule or has_other_widths or len(columns) > MAX_COLUMNS:
+    signs = frame[0].translate(_AS_SIGNS).rstrip()
+    first, *lines, last = map(_with_places, signs.splitlines())
+    rule = next(filter(_RULE_BELOW_NAMES.fullmatch, lines), "")
+    has_other_widths = any(len(line) != len(first) for line in lines)
+    columns = [joint.start() for joint in _JOINT.finditer(rule)]
+    if not rule or has_other_widths or not _BORDER.fullmatch(last) or len(columns) > MAX_COLUMNS:
         return frame[0]
     empty = [""] * (len(columns) - 1)
     rows = [empty]
+    notes: list[str] = []
     for line in lines:
-        if _RULE.fullmatch(line):
+        is_note = _NOTE.fullmatch(line) is not None
+        if _RULE.fullmatch(line) or _RULE_BELOW_NAMES.fullmatch(line):
             rows.append(empty)
-        elif _PART_OF_RULE.search(line):
+        elif _PART_OF_RULE.search(line) or (notes and not is_note):
             return frame[0]
+        elif is_note:
+            notes.append(line.strip("|"))
         else:
             pairs = zip(rows[-1], cut_grid(line, columns), strict=True)
             rows[-1] = [LINE_END.join(filter(None, pair)) for pair in pairs]
-    shown = [list(map(_join_cell, row)) for row in rows]
-    return "\n".join(table_lines(shown, header=True))
+    above = lines[: lines.index(rule)]
+    has_names = "=" in rule or any(map(_CENTRED.search, above))
+    cells = [list(map(_join_cell, row)) for row in rows]
+    has_groups = any(sum(map(bool, row)) == 1 for row in cells)
+    if has_groups:  # a row with one cell would be a line by itself, and look like a heading
+        return frame[0]
+    note = _join_cell(LINE_END.join(notes))
+    shown = [*table_lines(filter(any, cells), header=has_names), "", note]
+    return "\n".join(shown).rstrip() + "\n"
 
 
 def _with_places(line: str) -> str:

@@ -17,6 +17,8 @@ _COMMENT = re.compile(
     r"(?:(?:[ \t]*\n)*[ \t]+\S[^\n]*(?:\n|\Z))*",
     re.MULTILINE,
 )
+# The label of a place in the text; others have an address.
+_LABEL = re.compile(r"^\.\. _[^\n]*:[ \t]*\n(?![ \t]+\S)", re.MULTILINE)
 # :mod:`sched`, :py:class:`~ship.Keel` and :ref:`Oil <oil>`
 _ROLE = re.compile(r"(?<!\w):(?:[a-z]+:)?[a-z-]+:`[~!]?([^`<]*[^`<\s])(?:\s+<[^`<>]*>)?`")
 # Indented ones may be examples.
@@ -37,10 +39,10 @@ class _Title:
 def mark_titles(text: str) -> str:
     """Return the text with a mark for each title; as in reStructuredText, the order of their lines gives the levels.
 
-    Other lines that would be headings in Markdown, such as comments in code, are indented. Comments are left out, and
-    what a directive describes is named as in the printed manual: `exception NoOil`.
+    Other lines that would be headings in Markdown, such as comments in code, are indented. Comments and labels are left
+    out, and what a directive describes is named as in the printed manual: `exception NoOil`.
     """
-    text = show_directives(_COMMENT.sub("", text))
+    text = show_directives(_LABEL.sub("", _COMMENT.sub("", text)))
     text = _OBJECT.sub(r"\1 ", text)
     lines = _escape_blocks(text.split("\n"))
     marked: list[str] = []

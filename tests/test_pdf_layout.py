@@ -388,6 +388,17 @@ def test_entries_of_an_index_with_leaders_are_no_rows(read):
     assert lines == [f"{entry} . . . . . . . . . . {page}" for entry, page in entries]
 
 
+@pytest.mark.parametrize("leaders", [". . . . . . . . . .", ". . ."])
+def test_an_entry_of_an_index_below_its_letter_in_the_middle_is_no_row(read, leaders):
+    pages = Pages()
+    pages.text(72, 730, "Index", 16, "Helvetica-Bold")
+    pages.text(72, 710, "The numbers are those of pages.")
+    pages.text(250, 680, "D")
+    pages.rows(665, (72, 180, 400), [("document", leaders, "41, 43")])
+    lines = read("a.pdf", pages.finish()).text.split("\n")
+    assert lines[-1] == f"document {leaders} 41, 43"
+
+
 @pytest.mark.parametrize(
     "rows",
     [

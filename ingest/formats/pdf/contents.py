@@ -17,7 +17,7 @@ _ENTRY = re.compile(
     rf"(?:{_SECTION}\t)?[^\t]*?(?:\t?{LEADERS}|\t[. ]{{1,6}})?[\t ](?P<pages>{_PAGES}),?"
     rf"|[^\t]*\t?{LEADERS}"
 )
-_LEADERS = re.compile(LEADERS)
+_LEADERS = re.compile(rf"{LEADERS}|\t\. (?:\. ?)+\t")  # few are enough in a cell of their own
 _NUMBERED = re.compile(rf"(?:{_SECTION}[\t ])\S.*")
 _SUBSECTION = re.compile(r"(?:\d{1,3}|[A-Z])\.\d")
 _MOSTLY = 0.75  # of the rows are entries; a long title has further lines
@@ -66,7 +66,8 @@ def is_contents(rows: Sequence[Row], *, is_in_contents: bool) -> bool:
 
 def _is_title_of_part(row: Row, entries_end: float) -> bool:
     is_line = len(row.cells) == 1 and not is_entry(row)
-    return is_line and row.extents[0].left < entries_end
+    is_letter = len(row.texts[0]) == 1  # of an index, in the middle of the column
+    return is_line and (is_letter or row.extents[0].left < entries_end)
 
 
 def is_entry(row: Row) -> bool:

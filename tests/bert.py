@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+import functools
 import math
 
 import numpy as np
 from scipy.special import erf
 
 HEADS = 12
+
+
+class Unpacked:
+    """Weights whose tensors are unpacked once, not again for each sentence."""
+
+    def __init__(self, weights):
+        self.tensor = functools.cache(weights.tensor)
+        self.word_vectors = weights.word_vectors
 
 
 def embed(weights, ids):

@@ -105,6 +105,13 @@ def test_entities_that_nothing_defines_are_named(read):
     assert content.left_out == ("entities that the file does not define (app, vendor.mail)",)
 
 
+def test_entities_that_stand_for_whole_paragraphs_are_left_out(read):
+    body = "<para>&notice;</para><para>Oil for <b>x</b> &app;</para>&license;<para>Wicks.</para>"
+    content = read("a.docbook", DOCBOOK.format(f"<sect1><title>&app;</title>&terms;{body}</sect1>"))
+    assert content.text == "# Lamps\n\n## app\n\nOil for x app\n\nWicks."
+    assert content.left_out == ("entities that the file does not define (app, license, notice, terms)",)
+
+
 def test_chapters_have_the_entities_of_their_book(tmp_path):
     lamp = "<!ENTITY lamp '<application>Lampyr</application>'>"
     entities = f'<!ENTITY app "&lamp; 2">{lamp}<!ENTITY wicks SYSTEM "wicks.docbook">'

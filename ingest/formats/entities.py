@@ -22,6 +22,8 @@ _ENTITY = re.compile(r"&([A-Za-z_][\w.-]*);")
 _TEXT_ENTITY = re.compile(r"<!ENTITY\s+([A-Za-z_][\w.-]*)\s+(\"[^\"%]*\"|'[^'%]*')\s*>")
 _BOOK = "index.docbook"  # beside its chapters, which leave their entities to it
 _UNDEFINED = re.compile("\ue000(.+?)\ue001")  # in a parsed text: the name of an entity
+_ONLY_UNDEFINED = re.compile("(?:\\s*\ue000[^\ue001]+\ue001)+\\s*")
+_PARTS = re.compile("article|book|chapter|appendix|preface|part|section|sect[1-5]|legalnotice")
 _PREDEFINED = {"lt", "gt", "amp", "quot", "apos"}
 _ALL = "all"
 _DOCTYPE_OF_ALL = b'<!DOCTYPE all SYSTEM "all"'
@@ -78,12 +80,25 @@ def _find_definitions(text: str, book: str) -> dict[str, str]:
 
 def _show_names(root: etree._Element) -> set[str]:
     """Show the names of the entities that nothing defines, and return them."""
-    shown: set[str] = set()
+    undefined = set(_UNDEFINED.findall("".join(root.itertext())))
     for element in root.iter(etree.Element):
-        shown.update(_UNDEFINED.findall(f"{element.text} {element.tail}"))
+        _leave_out_notices(element)
         element.text = _UNDEFINED.sub(_name_shown, element.text or "")
         element.tail = _UNDEFINED.sub(_name_shown, element.tail or "")
-    return shown
+    return undefined
+
+
+def _leave_out_notices(element: etree._Element) -> None:
+    """Leave out entities that stand for whole paragraphs, as `&underFDL;`: their names say nothing."""
+    name = etree.QName(element).localname
+    is_part = _PARTS.fullmatch(name)
+    is_paragraph = name == "para" and not len(element)
+    if (is_part or is_paragraph) and _ONLY_UNDEFINED.fullmatch(element.text or ""):
+        element.text = ""
+    if is_part:
+        for child in element:
+            if _ONLY_UNDEFINED.fullmatch(child.tail or ""):
+                child.tail = ""
 
 
 def _name_shown(match: re.Match[str]) -> str:

@@ -170,7 +170,7 @@ class DocumentInfo:
     ocr_pages: tuple[int, ...] = ()
     """Pages that were pictures, whose text was read by OCR."""
     file_hash: str = ""
-    """Of its file as it was read: the first 32 hexadecimal digits of SHA-256; empty for records with ids of their own."""
+    """Of its file as it was read: the first 32 hexadecimal digits of SHA-256; empty for records with own ids."""
 
 
 @dataclass(frozen=True, slots=True)

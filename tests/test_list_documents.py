@@ -462,6 +462,9 @@ def test_lines_can_be_printed_as_a_command(make_index, arag):
     assert err == "2 lines in 1 document, 0 titles.\n"
     assert arag("grep", r"cost (\d+)", "-o", "--index", index.path)[1] == "a.md:0:12\na.md:0:9\n"
     assert arag("grep", "oats", "--within", "b", "--index", index.path)[1] == "b.md:# Oats\n"
+    assert arag("grep", "O(at)s", "-o", "--within", "b", "--index", index.path)[1] == "b.md:# at\n"
+    assert arag("grep", "oats", "--limit", "0", "--index", index.path)[:2] == (0, "")
+    assert arag("grep", "oats", "--start", "1", "--index", index.path)[:2] == (0, "")
     assert arag("grep", "OATS", "--case", "--index", index.path)[0] == 1
     code, out, err = arag("grep", "cost", "--limit", "1", "--index", index.path)
     assert err.endswith("1 more: --start 1\n")

@@ -183,24 +183,32 @@ def grep(
         bool, typer.Option("--only-match", "-o", help="Print only what matches; of groups, their columns.")
     ] = False,
     start: Annotated[int, typer.Option(min=0, help="How many lines to leave out at the start.")] = 0,
-    limit: Annotated[int, typer.Option(min=0, help="How many lines to print at most; all are counted.")] = 1_000,
+    limit: Annotated[
+        int, typer.Option(min=0, help="How many lines, and how many titles, to print at most; all are counted.")
+    ] = 1_000,
     where: WhereOption = None,
     documents: DocumentsOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Print the lines of an index that match a pattern: sentences, headings and rows of tables, with their chunks.
 
+    Titles that match come first, with their documents and #; --start leaves them out.
+
     Exit code 1 means that no line and no title matches.
     """
-    from arag.retrieval.corpus.show_lines import describe_lines, write_matches
+    from arag.retrieval.corpus.patterns import compile_pattern
+    from arag.retrieval.corpus.show_lines import describe_lines, write_matches, write_title_matches
 
     with open_scoped(index, where, documents) as opened:
         found = opened.grep(pattern, within=within, ignore_case=not match_case, start=start, limit=limit)
     if as_json:
         print_json(describe_lines(found))
     else:
-        for document_id, title in found.titles.items():
-            print(visible_line(f"{document_id}:# {title}"))  # noqa: T201 - a console would write spaces
+        compiled = compile_pattern(pattern, case="match" if match_case else "ignore")
+        titles = [] if start else list(found.titles.items())
+        for document_id, title in titles[:limit]:
+            text = write_title_matches(title, compiled) if only_match else title
+            print(visible_line(f"{document_id}:# {text}"))  # noqa: T201 - a console would write spaces
         for line in found.lines:
             text = write_matches(line) if only_match else line.text
             print(visible_line(f"{line.chunk_id}:{text}"))  # noqa: T201

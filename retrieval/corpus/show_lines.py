@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 
+from arag.retrieval.corpus.patterns import Pattern
 from arag.retrieval.corpus.types import GrepLine, GrepResults
 from arag.retrieval.index import Index
 from arag.retrieval.presentation.places import name_pages_of
@@ -86,8 +88,19 @@ def describe_lines(results: GrepResults) -> dict[str, object]:
 
 def write_matches(line: GrepLine) -> str:
     """Return what matches in a line, or what the groups matched as columns; each only once."""
+    return _write_columns(line.matches, line.groups)
+
+
+def write_title_matches(title: str, pattern: Pattern) -> str:
+    """Return what a pattern matches in a title, in the form of `write_matches`."""
+    found = pattern.find(title)
+    matches = [title[match.start : match.end] for match in found]
+    return _write_columns(matches, [match.groups for match in found])
+
+
+def _write_columns(matches: Sequence[str], groups_of_all: Sequence[Sequence[str]]) -> str:
     columns: list[str] = []
-    for match, groups in zip(line.matches, line.groups, strict=True):
+    for match, groups in zip(matches, groups_of_all, strict=True):
         columns.append(CELL_BOUNDARY.join(groups) if groups else match)
     return "; ".join(dict.fromkeys(columns))
 

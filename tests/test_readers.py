@@ -297,6 +297,15 @@ class TestHtml:
                 "<table><tr><td><th>Item<td><th>At<tr><td>a<td>ant<td><td>Mills<tr><td><hr><tr><td>b<td>bee<td><td>Ponds",
                 "| Item |  | At\na | Item: ant | At: Mills\nb | Item: bee | At: Ponds",
             ),
+            (  # below a header, a cell may hold a note in a table of its own, or a line of code
+                "<table><thead><tr><th>Mill<th>Use</tr><tr><td>Sea<td>It turns.<table><tr><td><img><td>Beware</table>"
+                "<tr><td>Bay<td><pre>run</pre></table>",
+                "Mill | Use\nMill: Sea | Use: It turns. Beware\nMill: Bay | Use: run",
+            ),
+            (  # DocBook's footnotes stand below the table
+                "<table><tr><th>A<th>B<tr><td>1[a]<td>2[b]<tbody class=footnotes><tr><td><p>[a] x<p>[b] y</table>z",
+                "A | B\nA: 1[a] | B: 2[b]\n\n[a] x\n\n[b] y\n\nz",
+            ),
             ("<table><tr><td>menu<td><table><tr><td>a<td>b</table></table>", "menu\n\na | b"),
             ("<table><tr><td><h1>A</h1><p>b</p><td>c</table>", "# A\n\nb\n\nc"),
             ("<div><td>a cell without a table</td></div>", "a cell without a table"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import islice
+from itertools import filterfalse
 from pathlib import Path
 
 from lxml import etree
@@ -29,7 +29,14 @@ from arag.ingest.formats.html_marks import (
 from arag.ingest.formats.html_neighbours import separate_neighbours
 from arag.ingest.formats.html_pages import decode_html, find_inside, parse_html
 from arag.ingest.formats.html_quotes import QUOTE_END, QUOTE_START, find_quotes, quote_lines
-from arag.ingest.formats.html_tables import CELLS, sets_texts_apart, show_bold_type, table_rows
+from arag.ingest.formats.html_tables import (
+    CELLS,
+    has_marked_header,
+    sets_texts_apart,
+    show_bold_type,
+    table_rows,
+    take_out_footnotes,
+)
 from arag.ingest.formats.inline import (
     drawing_text,
     field_text,
@@ -114,6 +121,7 @@ def html_content(html: str, *, mark_frame: bool = False, is_mail: bool = False) 
     page = parse_html(html)
     if mark_frame and leads_elsewhere(page):
         return Content(title="", text="", why_skipped="a page that only leads to another")
+    take_out_footnotes(page)
     show_bold_type(page)
     separate_neighbours(page)
     _mark_title(page)
@@ -236,9 +244,18 @@ def _find_layout(page: etree._Element, left_out: Collection[etree._Element]) -> 
         preformatted=find_inside(page.iter("pre")),
         rows=_find_rows(page, tables),
         tables=tables,
-        cells=find_inside(tables, *CELLS),
+        cells=_find_cells(page, tables),
         items=find_items(page),
     )
+
+
+def _find_cells(page: etree._Element, tables: Collection[etree._Element]) -> set[etree._Element]:
+    """Return the cells of tables of data, without those of notes in them."""
+    cells: set[etree._Element] = set()
+    for cell in page.iter(*CELLS):
+        if next(cell.iterancestors("table"), None) in tables:
+            cells.add(cell)
+    return cells
 
 
 def _find_rows(page: etree._Element, tables: Collection[etree._Element]) -> set[etree._Element]:
@@ -259,10 +276,21 @@ def _begins_line(element: etree._Element) -> bool:
 
 
 def _is_data_table(table: etree._Element) -> bool:
-    """Return whether a table holds data; one around headings, other tables or a single text lays out the page."""
-    blocks = table.iter("table", "pre", *_HEADINGS)  # the table itself is the first
-    first_two = list(islice(blocks, 2))
-    return len(first_two) == 1 and not sets_texts_apart(table)
+    """Return whether a table holds data; one around headings, other tables or a single text lays out the page.
+
+    Below a header, a cell may hold a note in a table of its own, or a line of code.
+    """
+    blocks = table.iter("table", "pre", *_HEADINGS)
+    next(blocks)  # the table itself
+    if has_marked_header(table):
+        blocks = filterfalse(_may_be_in_cell, blocks)
+    return next(blocks, None) is None and not sets_texts_apart(table)
+
+
+def _may_be_in_cell(block: etree._Element) -> bool:
+    if block.tag == "pre":
+        return "\n" not in "".join(block.itertext()).strip()
+    return block.tag == "table" and sets_texts_apart(block)
 
 
 def _join_parts(element: etree._Element, texts: dict[etree._Element, str], *, is_preformatted: bool) -> str:

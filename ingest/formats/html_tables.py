@@ -7,11 +7,12 @@ from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from itertools import groupby, islice
+from itertools import filterfalse, groupby, islice
 from operator import attrgetter
 
 from lxml import etree
 
+from arag.ingest.formats.html_pages import find_inside
 from arag.ingest.formats.tables import table_lines
 
 CELLS = ("td", "th")
@@ -22,6 +23,8 @@ _TEXTS_NOT_BOLD = etree.XPath(
 )
 _HAS_TEXT = etree.XPath("boolean(descendant::text()[normalize-space(translate(., '\u00a0', ' '))])")
 _HAS_FIELD = etree.XPath("boolean(descendant::input)")
+_FOOTNOTES = etree.XPath("//table/tbody[@class = 'footnotes']")
+_HAS_MARKED_HEADER = etree.XPath("boolean(thead/tr[count(th) > 1])")
 _PICTURES = etree.XPath("descendant::img/@alt", smart_strings=False)
 _SIGN = re.compile(r"\W?\w*\W?")  # the alternative text of a picture such as `[Note]`
 _tag_of = attrgetter("tag")
@@ -99,15 +102,33 @@ def show_bold_type(page: etree._Element) -> None:
             element.set("style", f"{style};font-weight:bold")
 
 
+def take_out_footnotes(page: etree._Element) -> None:
+    """Put the footnotes that DocBook writes as the last rows of a table below it."""
+    for rows in _FOOTNOTES(page):
+        notes = etree.Element("div")
+        notes.extend(rows.findall("tr/td/*"))
+        table = rows.getparent()
+        table.remove(rows)
+        notes.tail, table.tail = table.tail, None
+        table.addnext(notes)
+
+
 def _cells_by_row(table: etree._Element) -> list[list[etree._Element]]:
+    """Return the cells of each row, without those of tables in them."""
     outside: list[etree._Element] = []
     rows = [outside]
-    for element in table.iter("tr", *CELLS):
+    of_inner = find_inside(table.iterfind(".//table"), "tr", *CELLS)
+    for element in filterfalse(of_inner.__contains__, table.iter("tr", *CELLS)):
         if element.tag == "tr":
             rows.append([])
         else:
             rows[-1].append(element)
     return rows if outside else rows[1:]
+
+
+def has_marked_header(table: etree._Element) -> bool:
+    """Return whether a table has a header of several columns that is marked as one."""
+    return _HAS_MARKED_HEADER(table)
 
 
 def sets_texts_apart(table: etree._Element) -> bool:

@@ -386,6 +386,11 @@ def read_column(*cells):
         (["5", "6", "0.5 12", "12.34'12"], "number", "", [5, 6, "0.5 12", "12.34'12"]),
         (["A1", "B2", "3"], "text", "", ["A1", "B2", "3"]),
         (["1e+20", "2"], "number", "", [1e20, 2]),
+        (["3.9", "3.10", "3.11"], "text", "", ["3.9", "3.10", "3.11"]),
+        (["0.99", "0.100", "1"], "text", "", ["0.99", "0.100", "1"]),
+        (["3.50", "12.00", "3.9", "4.10"], "number", "", [3.5, 12, 3.9, 4.1]),
+        (["0.9", "0.10", "0.05"], "number", "", [0.9, 0.1, 0.05]),
+        (["9.9%", "9.10%"], "number", "%", [9.9, 9.1]),
         (["3-5", "1/2", "1.2.3", "10:30"], "text", "", ["3-5", "1/2", "1.2.3", "10:30"]),
         (["１２", "5"], "number", "", ["１２", 5]),
         (["31.03.2024", "1.4.2024"], "date", "", ["2024-03-31", "2024-04-01"]),
@@ -403,6 +408,28 @@ def read_column(*cells):
 )
 def test_the_values_of_a_column(cells, kind, unit, values):
     assert read_column(*cells) == (kind, unit, values)
+
+
+@pytest.mark.parametrize(
+    ("name", "cells", "kind"),
+    [
+        ("Version", ["3.0", "3.11"], "text"),
+        ("Python version", ["3.0", "3"], "text"),
+        ("Version de Python", ["2.7"], "text"),
+        ("Programmversion", ["10.0"], "text"),
+        ("软件版本", ["1.0"], "text"),
+        ("Since", ["2.10", "2.4"], "text"),
+        ("Version", ["1", "2", "12"], "number"),  # nothing is lost, and 12 comes after 2
+        ("Version", ["3,5", "4,0"], "number"),
+        ("Conversion", ["3.5", "4.0"], "number"),
+        ("Heat release", ["3.5", "4.0"], "number"),
+    ],
+)
+def test_versions_stay_as_they_are_written(name, cells, kind):
+    column = find_format([("d", cell, 1) for cell in cells], name)
+    assert column.kind == kind
+    if kind == "text":
+        assert [column.read(cell, "d") for cell in cells] == cells
 
 
 @given(

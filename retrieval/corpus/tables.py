@@ -305,9 +305,9 @@ def _write_table(
 ) -> tuple[tuple[TableColumn, ...], dict[str, _Part], list[int]]:
     """Write the rows of a group as a table; return its columns, what each document has of it, and its totals."""
     formats: list[ColumnFormat] = []
-    for waiting in _numbered_columns(group):
+    for waiting, label in zip(_numbered_columns(group), group.labels, strict=True):
         cells = database.execute(f"SELECT {DOCUMENT}, {waiting}, count(*) FROM {group.waiting} GROUP BY 1, 2")
-        formats.append(find_format(_without_totals(cells)))
+        formats.append(find_format(_without_totals(cells), label))
     formats = share_marks(formats)
     columns = _name_columns(group.labels, formats)
     definitions = [f"{CHUNK_ID} TEXT"]

@@ -2,8 +2,8 @@
 
 `1,234` is a number of thousands, unless the column has numbers such as `1.234,5` or `0,75`. A sign of a currency, `%`
 and a unit such as `kg` are left out if all numbers of a column have the same: `45%` is 45. Cells such as `007` make
-their column text, since they are codes. `1.234` is a number of thousands if other columns of the table show decimal
-commas alone.
+their column text, since they are codes; so do versions. `1.234` is a number of thousands if other columns of the table
+show decimal commas alone.
 """
 
 from __future__ import annotations
@@ -14,6 +14,8 @@ from dataclasses import dataclass, field, replace
 from datetime import date
 from functools import lru_cache
 from typing import Literal, TypeAlias
+
+from arag.retrieval.corpus.versions import are_versions
 
 Value: TypeAlias = "int | float | str | None"
 Kind: TypeAlias = Literal["number", "date", "text"]
@@ -141,6 +143,7 @@ class _Evidence:
     numbers: int = 0
     texts: int = 0
     has_code: bool = False
+    written: set[str] = field(default_factory=set)  # numbers
     units: set[str] = field(default_factory=set)
     date_orders: set[_DateOrder] = field(default_factory=lambda: set(_DATE_ORDERS))  # in which all cells are dates
     marks_by_document: dict[str, set[DecimalMark]] = field(default_factory=dict)
@@ -156,6 +159,7 @@ class _Evidence:
             self.has_code = self.has_code or is_code(cell)
             return
         self.numbers += times
+        self.written.add(cell)
         self.units.add(number.unit)
         if number.decimal_mark:
             self.marks_by_document.setdefault(document_id, set()).add(number.decimal_mark)
@@ -175,11 +179,12 @@ class _Evidence:
         return self.numbers > 0 and self.numbers >= _NUMBER_SHARE * (self.numbers + self.texts)
 
 
-def find_format(cells: Iterable[tuple[str, str | None, int]]) -> ColumnFormat:
+def find_format(cells: Iterable[tuple[str, str | None, int]], name: str = "") -> ColumnFormat:
     """Decide how the cells of a column are read.
 
     Args:
         cells: Each text in each document, and how many cells have it.
+        name: The column's name in the documents.
     """
     evidence = _Evidence()
     for document_id, cell, times in cells:
@@ -188,7 +193,7 @@ def find_format(cells: Iterable[tuple[str, str | None, int]]) -> ColumnFormat:
     if evidence.are_dates():
         order = max(evidence.date_orders)  # with several, all of them read the cells in the same way
         return ColumnFormat(kind="date", date_order=order)
-    if not evidence.are_numbers():
+    if not evidence.are_numbers() or are_versions(name, evidence.written):
         return ColumnFormat(kind="text")
     decimal_marks: dict[str, DecimalMark] = {}
     for document_id, marks in evidence.marks_by_document.items():

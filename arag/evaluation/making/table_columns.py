@@ -148,7 +148,7 @@ def _tells_apart(label: str, rows: Sequence[Row]) -> bool:
     different = {cell.casefold() for cell in cells}
     if len(different) < len(rows) or not _are_short(cells):
         return False
-    if find_format(("", cell, 1) for cell in cells).kind == "text":
+    if find_format((("", cell, 1) for cell in cells), label).kind == "text":
         return "" not in different
     return bool(YEAR_LABEL.search(label)) and all(cell.isdigit() and int(cell) in _YEARS for cell in cells)
 
@@ -162,7 +162,7 @@ def _add_column(table: Table, label: str) -> None:
     texts = [row.cells.get(label, "") for row in table.rows]
     if not _are_short(texts):
         return
-    form = find_format((table.document, text or None, 1) for text in texts)
+    form = find_format(((table.document, text or None, 1) for text in texts), label)
     cells = [Cell(row, form.read(row.cells.get(label), table.document)) for row in table.rows]
     column = Column(label, form.unit, cells)
     gaps = [cell for cell in cells if cell.value is None]

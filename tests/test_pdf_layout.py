@@ -9,6 +9,7 @@ from reportlab.lib.styles import ParagraphStyle
 from reportlab.platypus import Paragraph, SimpleDocTemplate, Table
 
 from arag.ingest.sentences import split_sentences
+from arag.text.normalise import split_cells
 from pdf_pages import CHINESE, JAPANESE, Pages, in_any_script
 
 LEFT = [
@@ -360,6 +361,17 @@ def test_a_table_of_words_alone(read):
         "Ship: Petrel | Master: Tom Hill | Port: Vik",
         "Ship: Auk | Port: Orra",
     ]
+
+
+@pytest.mark.parametrize("draws_rules", [False, True])
+def test_a_bar_in_a_cell_is_no_boundary(read, draws_rules):
+    pages = Pages()
+    rows = [("x & y", "both", "11"), ("x | y", "either", "12"), ("| =", "adds bits", "13"), ("! x", "not", "14")]
+    pages.rows(700, (72, 200, 330), rows)
+    if draws_rules:
+        pages.canvas.grid([65, 190, 320, 400], [714, 696, 678, 660, 642])
+    lines = read("a.pdf", pages.finish()).text.split("\n")
+    assert [tuple(split_cells(line)) for line in lines] == rows
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ from arag.ingest.formats.pdf.fonts import Fonts
 from arag.ingest.formats.pdf.rows import TIGHT, Extent, Row, extents_of, is_figure
 from arag.ingest.formats.table_headers import MAX_ROWS, find_header
 from arag.ingest.formats.tables import cells_with_names, cells_with_text
+from arag.text.normalise import escape_bars
 
 MAX_NAME = 60  # characters of a column's name
 
@@ -124,6 +125,8 @@ def name_cells(rows: Iterable[TableRow], fonts: Fonts) -> None:
         is_sheet=False,
     )
     below = texts[header.rows :]
+    for row in table:
+        row.cells = list(map(escape_bars, row.cells))
     if not header.names or not _are_named(below, header.names):
         return
     for row, cells in zip(table[header.rows :], below, strict=True):

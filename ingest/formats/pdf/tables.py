@@ -12,6 +12,7 @@ from arag.ingest.formats.pdf.fonts import Fonts
 from arag.ingest.formats.pdf.pieces import STRAIGHT
 from arag.ingest.formats.pdf.rows import TIGHT, Extent, Row, extents_of
 from arag.text.contents import is_heading_of_contents
+from arag.text.normalise import escape_bars
 
 _MAX_HEADER = 3  # rows
 _MAX_DISTANCE = 4  # times the height of the type: rows that are farther apart are of two tables
@@ -76,7 +77,9 @@ def _table(rows: Sequence[Row], fonts: Fonts) -> Iterator[TableRow]:
 
 def _row_with_its_cells(row: Row) -> TableRow:
     """Return a row with the cells that it has if one of them is a figure."""
-    return TableRow(row, row.texts) if row.has_figure else TableRow(row)
+    if not row.has_figure:
+        return TableRow(row)
+    return TableRow(row, list(map(escape_bars, row.texts)))
 
 
 def _is_mostly_words(rows: Sequence[Row]) -> bool:

@@ -25,6 +25,7 @@ from arag.retrieval.storage.contract import IndexStore
 from arag.retrieval.storage.locations import store_at
 from arag.retrieval.storage.records import Ranking
 from arag.retrieval.types import KeywordResults, ReadResults, SemanticResults
+from arag.text.normalise import without_division_signs
 
 if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
@@ -143,6 +144,7 @@ class Index(IndexReader):
             ModelError: The query cannot be embedded, or its vector does not fit the index.
         """
         _check_top_k(top_k)
+        query = without_division_signs(query)
         vector = self._embed(query)
         return self.with_view(semantic_search, query, vector, top_k, titles_first=titles_first)
 
@@ -223,6 +225,7 @@ class Index(IndexReader):
             (1, 'people/orlath-tamsin.md:0', (('1791', '1803'),))
         """
         _check_page(start, limit)
+        pattern = without_division_signs(pattern)
         compiled = compile_pattern(pattern, case="ignore" if ignore_case else "match")
         return self.within(within).with_view(grep, compiled, start, limit)
 
@@ -326,6 +329,7 @@ class Index(IndexReader):
         )
 
     def _embed(self, query: str) -> NDArray[np.float32]:
+        query = without_division_signs(query)
         if not query.strip():
             raise InputError("the query is blank: give words to search for")
         dimension = self._settings().dimension

@@ -478,6 +478,14 @@ def test_what_stands_behind_the_one_text_of_a_command_is_refused_with_advice(ara
         assert (code, "is one text: write it in quotes, 'grey Petrel'" in err) == (2, True)
 
 
+def test_invisible_signs_inside_the_words_of_a_query_are_left_out(arag, index):
+    for sign in ("\u00ad", "\u200b", "\ufeff"):
+        assert arag("search", "keyword", f"Pet{sign}rel", "--index", index)[1].startswith("Petrel: ")
+        assert arag("grep", f"Pet{sign}rel", "--index", index)[0] == 0
+        _, answer, _ = arag("ask", f"Who kept the Grey Pet{sign}rel?", "--index", index)
+        assert answer == arag("ask", "Who kept the Grey Petrel?", "--index", index)[1]
+
+
 def test_a_name_that_no_document_has_is_said_to_be_compared_with_files_too(arag, index):
     for command in (["grep", "light"], ["search", "keyword", "light"], ["list"], ["sql"]):
         code, _, err = arag(*command, "--within", "zzz", "--index", index)

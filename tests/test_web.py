@@ -327,6 +327,8 @@ def test_a_hit_of_another_file_opens_the_text_with_the_sentence_marked_and_a_lin
 def test_one_box_finds_by_keywords_and_by_meaning(client):
     assert texts(search(client, q="slept").select(".hits h3"))[0] == "The keeper"
     assert texts(search(client, q="zzyzxqua salt").select(".hits .note a"))[0] == NAME
+    assert texts(search(client, q="sle\u00adpt").select(".hits h3"))[0] == "The keeper"
+    assert not search(client, q="sle\u00adpt").select(".warn")
     assert search(client, q="?!").select_one("h2") is not None
 
 

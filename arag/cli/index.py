@@ -204,7 +204,7 @@ def grep(
     if as_json:
         print_json(describe_lines(found))
     else:
-        compiled = compile_pattern(pattern, case="match" if match_case else "ignore")
+        compiled = compile_pattern(found.pattern, case="match" if match_case else "ignore")
         titles = [] if start else list(found.titles.items())
         for document_id, title in titles[:limit]:
             text = write_title_matches(title, compiled) if only_match else title

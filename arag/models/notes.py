@@ -13,7 +13,7 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMe
 from arag.models.answering import Candidate, describe_count, leads_in, only_asks
 from arag.text.contents import cut_out, find_lists
 from arag.text.marks import read_results, without_marks
-from arag.text.normalise import HEADING_BOUNDARY
+from arag.text.normalise import HEADING_BOUNDARY, without_division_signs
 from arag.text.words import find_names
 
 # The request for a forced answer, as `arag.graph.prompts` writes it.
@@ -149,7 +149,7 @@ def read_conversation(messages: Sequence[BaseMessage]) -> Notes:
         return Notes("")
     start = _find_last_question(messages)
     question, evidence = read_forced_question(messages[start].text)
-    notes = Notes(question.strip())
+    notes = Notes(without_division_signs(question).strip())
     notes.add_text(evidence)
     calls = {}
     for message in messages[start:]:

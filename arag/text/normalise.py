@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 import unicodedata
 
+from arag.text.scripts import BURMESE, KHMER, LAO, THAI
+
 CELL_BOUNDARY = " | "  # between the cells of a table's row
 HEADING_BOUNDARY = " > "  # between the headings above a sentence
 CUT = "…"  # marks the place where a text was cut
@@ -12,6 +14,8 @@ _MINUTE = 60  # seconds
 _HOUR = 3_600
 _BAR = re.compile(r"(?<!\S)\|(?!\S)")  # by itself
 _ESCAPED_BAR = re.compile(r"(?<!\S)\\\|(?!\S)")
+# In some scripts, the zero-width space stands between words.
+_DIVISION_SIGN = re.compile(f"[\u00ad\u2060\ufeff]|\u200b(?![{THAI}{LAO}{BURMESE}{KHMER}])")
 _WORD = re.compile(r"\w+")
 _NAME_WORD = re.compile(r"[^\W_]+")
 _NOTE = re.compile(r"\s*[(（][^()（）]*[)）]$")
@@ -23,6 +27,11 @@ _QUOTES = "\"'“”‘’«»《》「」『』"
 def collapse_whitespace(text: str) -> str:
     """Return a trimmed text, with each run of white space (line breaks, tabs, no-break spaces...) as one space."""
     return " ".join(text.split())
+
+
+def without_division_signs(text: str) -> str:
+    """Return a text, or a query, without the invisible signs that show where a word may be divided, or may not be."""
+    return text if text.isascii() else _DIVISION_SIGN.sub("", text)
 
 
 def escape_bars(cell: str) -> str:

@@ -10,8 +10,7 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from arag.ingest.formats.encoding import guess_encoding
-from arag.text.normalise import count
-from arag.text.scripts import BURMESE, KHMER, LAO, THAI
+from arag.text.normalise import count, without_division_signs
 
 JSON: TypeAlias = "str | int | float | bool | list[JSON] | dict[str, JSON] | None"
 
@@ -33,8 +32,6 @@ _MIN_NULS = 4  # of a file without text; a damaged text may have one
 _ENCODING_HINT = "name its encoding, as in --encoding windows-1252"
 BINARY = "a binary file: it has no text"
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
-# Signs that show where a word may or may not be divided. In some scripts, the second one stands between words.
-_INSIDE_WORDS = re.compile(f"[\u00ad\u2060\ufeff]|\u200b(?![{THAI}{LAO}{BURMESE}{KHMER}])")
 _LIGATURE = re.compile("[\ufb00-\ufb06]")
 
 
@@ -143,7 +140,7 @@ def plain_letters(text: str) -> str:
     """
     if text.isascii():
         return text
-    text = _INSIDE_WORDS.sub("", text)
+    text = without_division_signs(text)
     text = _LIGATURE.sub(lambda match: unicodedata.normalize("NFKC", match[0]), text)
     return unicodedata.normalize("NFC", text)
 

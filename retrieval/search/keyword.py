@@ -13,7 +13,7 @@ from arag.retrieval.search.unspaced import choose_nearest, find_phrase_parts
 from arag.retrieval.storage.contract import View
 from arag.retrieval.storage.records import KeywordRanking, Ranking
 from arag.retrieval.types import Chunk, Hit, KeywordReport, KeywordResults, Term
-from arag.text.normalise import collapse_whitespace, searchable, words
+from arag.text.normalise import collapse_whitespace, searchable, without_division_signs, words
 
 _RARE_CHUNKS = 2  # a keyword that no more chunks hold gets suggestions
 _MAX_SUGGESTIONS = 20  # keywords of one search that get suggestions: each costs some milliseconds
@@ -76,9 +76,10 @@ def keyword_search(
 
 
 def distinct(keywords: Iterable[str]) -> list[str]:
-    """Collapse white space, and drop blank keywords and repetitions, ignoring case."""
+    """Collapse white space and drop signs of division, blank keywords, and repetitions, ignoring case."""
     kept: dict[str, str] = {}
-    for keyword in map(collapse_whitespace, keywords):
+    for given in keywords:
+        keyword = collapse_whitespace(without_division_signs(given))
         if keyword:
             kept.setdefault(searchable(keyword), keyword)
     return list(kept.values())

@@ -14,6 +14,7 @@ from pydantic import Field
 from arag.retrieval.index import Index
 from arag.retrieval.tools.documents import make_document
 from arag.retrieval.types import Hit
+from arag.text.normalise import without_division_signs
 from arag.text.words import list_terms
 
 Search: TypeAlias = Literal["semantic", "keyword"]
@@ -87,6 +88,7 @@ def list_keywords(query: str) -> list[str]:
 
     Common English words are left out.
     """
+    query = without_division_signs(query)
     quoted = _QUOTED.findall(query)
     rest = _QUOTED.sub(" ", query)
     numbers = _NUMBER.findall(rest)

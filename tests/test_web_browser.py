@@ -10,6 +10,7 @@ from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
+import pypdfium2 as pdfium
 import pytest
 
 import openai_server
@@ -112,6 +113,15 @@ def test_search_hit_picture_ask_and_citation_by_keyboard(page, address):
     page.keyboard.press("Enter")
     press(page, "link", "Read light.pdf:0")
     check_picture(page)
+
+
+def test_the_picture_of_a_page_is_printed_on_the_first_sheet(page, address):
+    open_address(page, address)
+    page.goto(f"{address.partition('?')[0]}passage?chunk=light.pdf:0&at=35")
+    page.locator("figure img").evaluate("image => image.decode()")
+    with pdfium.PdfDocument(page.pdf(format="A4")) as printed:
+        objects = printed[0].get_objects(filter=[pdfium.raw.FPDF_PAGEOBJ_IMAGE])
+        assert len(list(objects)) == 1
 
 
 def test_filters_lists_and_documents_by_keyboard(page, address):

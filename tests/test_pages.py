@@ -240,6 +240,7 @@ def test_a_page_in_a_page_is_read(read):
             "<p>x<footer><p>The mill is open on Thursdays.<ul><li><a>Imprint</a><li><a>Privacy</a></ul></footer>",
             "x\n\nThe mill is open on Thursdays.",
         ),
+        ("<p>Text.<div class=navfooter><a href=b>Report a bug in the mill</a>, <a href=c>or here</a></div>", "Text."),
     ],
 )
 def test_what_stands_around_a_page_is_read_if_it_says_something(read, html, text):

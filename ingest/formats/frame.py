@@ -25,6 +25,9 @@ _OUTSIDE = "not(ancestor::article or ancestor::main or ancestor::section[not(.//
 # Elements that stand around a text by their kind; those that have a name; and whether one of these stands around it.
 _AROUND = etree.XPath(f"(//header | //footer | //aside)[not(.//h1) and {_OUTSIDE}]")
 _NAMED = etree.XPath("//*[@class or @id or @role]")
+_FEET = etree.XPath(f"//div[contains(@class, 'footer') or contains(@id, 'footer')][{_OUTSIDE}]")
+_LINKS = etree.XPath("boolean(.//a[@href])")
+_TEXTS_BESIDE_LINKS = etree.XPath(".//text()[not(ancestor::a)]", smart_strings=False)
 _SEARCHES = etree.XPath(f"//form[contains(@action, 'search') and {_OUTSIDE}]")
 _IS_AROUND = etree.XPath(f"not(.//h1) and {_OUTSIDE}")
 _NAME = re.compile(
@@ -67,7 +70,14 @@ def find_empty_frame(page: etree._Element) -> list[etree._Element]:
             continue
         empty += element.iter("form")
         empty += filter(_is_mostly_links, element.iter(*_PARTS))
+    empty += filter(_has_only_links, _FEET(page))
     return empty
+
+
+def _has_only_links(foot: etree._Element) -> bool:
+    """Return whether no letter of a foot stands beside its links, such as one to report a bug."""
+    beside = "".join(_TEXTS_BESIDE_LINKS(foot))
+    return _LINKS(foot) and not any(map(str.isalnum, beside))
 
 
 def find_frame(page: etree._Element) -> set[etree._Element]:

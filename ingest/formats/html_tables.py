@@ -128,7 +128,7 @@ def _cells_by_row(table: etree._Element) -> list[list[etree._Element]]:
 
 def has_marked_header(table: etree._Element) -> bool:
     """Return whether a table has a header of several columns that is marked as one."""
-    return _HAS_MARKED_HEADER(table)
+    return bool(_HAS_MARKED_HEADER(table))
 
 
 def sets_texts_apart(table: etree._Element) -> bool:

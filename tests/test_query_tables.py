@@ -1016,6 +1016,27 @@ def test_rows_of_totals_are_pointed_out(make_index):
 
 
 @pytest.mark.parametrize(
+    ("sql", "is_noted"),
+    [
+        ("SELECT name FROM wells WHERE depth > 3", True),
+        ("SELECT max(depth) FROM wells", True),
+        ("SELECT avg(depth) FROM wells", True),
+        ("SELECT name FROM wells ORDER BY depth DESC LIMIT 1", True),
+        ('SELECT name FROM wells WHERE "Depth" BETWEEN 3 AND 9', False),  # of numbers alone
+        ("SELECT name FROM wells WHERE depth < 5", False),
+        ("SELECT name FROM wells WHERE depth > 3 AND typeof(depth) <> 'text'", False),
+        ("SELECT name, depth FROM wells", False),
+        ("SELECT name FROM wells ORDER BY name", False),
+    ],
+)
+def test_texts_that_are_compared_with_numbers_are_pointed_out(make_index, sql, is_noted):
+    index = make_index({"wells.csv": "Name,Depth\nOrra,4\nVik,2.5\nSkarn,TBD [1]\nHolm,7\n"})
+    (tool,) = make_tools(index, names=[QueryTables])
+    note = "(depth of wells also has texts, such as TBD [1]: leave them out, WHERE typeof(depth) <> 'text'.)"
+    assert (note in use(tool, sql=sql).content) == is_noted
+
+
+@pytest.mark.parametrize(
     ("condition", "is_noted"),
     [
         ("", True),

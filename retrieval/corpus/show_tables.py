@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from arag.retrieval.corpus.sql import TableResults
-from arag.retrieval.corpus.tables import CHUNK_ID, DOCUMENT, SHEET, CorpusTable
+from arag.retrieval.corpus.tables import CHUNK_ID, DOCUMENT, SHEET, ColumnTexts, CorpusTable
 from arag.retrieval.corpus.values import Value
 from arag.text.marks import list_marks, without_marks
 from arag.text.normalise import CELL_BOUNDARY, count, shorten
@@ -79,7 +79,9 @@ def _list_notes(results: TableResults) -> list[str]:
     notes: list[str] = []
     if results.rows and results.tables and not any(results.chunk_ids):
         notes.append(_NO_ORIGIN)
-    return [*notes, *map(_write_totals, results.counted_totals)]
+    notes += map(_write_totals, results.counted_totals)
+    notes += map(_write_texts, results.compared_texts)
+    return notes
 
 
 def _write_totals(table: CorpusTable) -> str:
@@ -88,6 +90,12 @@ def _write_totals(table: CorpusTable) -> str:
     more = ", ..." if len(labels) > _MAX_TOTALS else ""
     them = "it" if table.totals == 1 else "them"
     return f"({table.name} has {count(table.totals, 'row')} of totals, {named}{more}: leave {them} out of sums.)"
+
+
+def _write_texts(texts: ColumnTexts) -> str:
+    first = shorten(without_marks(texts.first), _MAX_SAMPLE_CELL)
+    without = f"WHERE typeof({texts.column}) <> 'text'"
+    return f"({texts.column} of {texts.table} also has texts, such as {first}: leave them out, {without}.)"
 
 
 def _shown_places(results: TableResults) -> list[int]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -27,6 +27,7 @@ from arag.retrieval.corpus.tables import (
     CATALOGUE_COLUMNS,
     CHUNK_ID,
     ORIGINS,
+    ColumnTexts,
     CorpusTable,
     TableDatabase,
     open_database,
@@ -53,9 +54,13 @@ _MAX_LISTED = 40  # names in a message
 _MAX_CLOSEST = 3
 _MAX_EDITS = 0.4  # of a name's letters, for another to be close
 _ADDS = re.compile(r"\b(?:sum|avg|count|total)\s*\(", re.IGNORECASE)
+_COMPARES = re.compile(
+    r"[<>]|!=|\bbetween\b|\border\s+by\b|\b(?:min|max|avg|median|percentile)\s*\(", re.IGNORECASE
+)  # texts with numbers
 # Values that differ from run to run, or that a view without some rows does not have.
 _CANNOT_BE_COMPARED = re.compile(r"\b(?:random\w*|now|current_\w+|_?rowid_?|oid)\b", re.IGNORECASE)
-_MAX_SECONDS_TO_COMPARE = 1.0  # of a query that is run again without totals; they are noted for a slower one
+_MAX_SECONDS_TO_COMPARE = 1.0  # of a query that is run again without some rows; they are noted for a slower one
+_WORD = re.compile(r"\w+")
 _QUERIES = frozenset(["SELECT", "WITH", "VALUES", "EXPLAIN", "("])  # what a statement that reads begins with
 _NOT_ALLOWED = re.compile(r"not authorized|prohibited|not a query|one statement at a time|readonly|query_only")
 
@@ -83,6 +88,8 @@ class TableResults:
     """The tables that the query read; without a query, all tables."""
     counted_totals: tuple[CorpusTable, ...] = ()
     """Those of them whose rows of totals change a sum, a mean or a number that the query asks for."""
+    compared_texts: tuple[ColumnTexts, ...] = ()
+    """The texts in columns of numbers that change the result of a comparison, an order or a mean."""
 
     @property
     def truncated(self) -> bool:
@@ -116,35 +123,51 @@ def query_tables(view: View, sql: str, within: str) -> TableResults:
         raise InputError(_explain(answer["error"], resolved, database.tables))
     is_as_written = answer["statement"] == len(statements) - 1
     results = _make_results(sql, answer, database, view, has_origins=not is_as_written)
-    with_totals = [table for table in results.tables if table.totals]
-    if not with_totals or not _ADDS.search(sql) or _CANNOT_BE_COMPARED.search(sql):
+    if _CANNOT_BE_COMPARED.search(sql):
         return results
-    if seconds < _MAX_SECONDS_TO_COMPARE:
-        statement = statements[answer["statement"]]
-        with_totals = _choose_counted(with_totals, database, statement, document_ids, answer["rows"])
-    return replace(results, counted_totals=tuple(with_totals))
 
-
-def _choose_counted(
-    tables: list[CorpusTable],
-    database: TableDatabase,
-    statement: str,
-    document_ids: list[str] | None,
-    rows: list[Any],
-) -> list[CorpusTable]:
-    """Return the tables without whose rows of totals a statement gives other rows."""
-
-    def differs_without(left_out: Sequence[CorpusTable]) -> bool:
-        totals = {table.name: database.total_rows[table.name] for table in left_out}
-        answer = _run(database, [statement], document_ids, totals)
-        is_same: bool = answer.get("rows") == rows
+    def differs_without(left_out: Mapping[str, Sequence[int]]) -> bool:
+        if seconds >= _MAX_SECONDS_TO_COMPARE:
+            return True
+        other = _run(database, [statements[answer["statement"]]], document_ids, left_out)
+        is_same: bool = other.get("rows") == answer["rows"]
         return not is_same
 
-    if not differs_without(tables):
-        return []
-    if len(tables) == 1:
-        return tables
-    return [table for table in tables if differs_without([table])]
+    return replace(
+        results,
+        counted_totals=_find_counted_totals(results, database, differs_without),
+        compared_texts=_find_compared_texts(results, database, resolved, differs_without),
+    )
+
+
+def _find_counted_totals(
+    results: TableResults, database: TableDatabase, differs_without: Callable[[Mapping[str, Sequence[int]]], bool]
+) -> tuple[CorpusTable, ...]:
+    """Return the tables without whose rows of totals a query gives other rows."""
+    if not _ADDS.search(results.sql):
+        return ()
+    totals = {table.name: database.total_rows[table.name] for table in results.tables if table.totals}
+    with_totals = tuple(table for table in results.tables if table.totals)
+    if not totals or not differs_without(totals):
+        return ()
+    if len(totals) == 1:
+        return with_totals
+    return tuple(table for table in with_totals if differs_without({table.name: totals[table.name]}))
+
+
+def _find_compared_texts(
+    results: TableResults,
+    database: TableDatabase,
+    statement: str,
+    differs_without: Callable[[Mapping[str, Sequence[int]]], bool],
+) -> tuple[ColumnTexts, ...]:
+    """Return the texts in columns of numbers without which a query that names the column gives other rows."""
+    if not _COMPARES.search(statement):
+        return ()
+    tables = {table.name for table in results.tables}
+    words = set(_WORD.findall(statement.lower()))
+    named = [texts for texts in database.texts if texts.table in tables and texts.column in words]
+    return tuple(texts for texts in named if differs_without({texts.table: texts.rows}))
 
 
 def _find_documents(view: View, within: str) -> list[str] | None:

@@ -81,6 +81,23 @@ class CorpusTable:
 
 
 @dataclass(slots=True)
+class ColumnTexts:
+    """The texts in a column of numbers, which SQLite takes as greater than all numbers, and as 0 in a mean.
+
+    Attributes:
+        table: The table's name.
+        column: The column's name.
+        first: The first text.
+        rows: The numbers of the rows that have them.
+    """
+
+    table: str
+    column: str
+    first: str
+    rows: list[int] = field(default_factory=list)
+
+
+@dataclass(slots=True)
 class _Part:
     """What one document has of a table."""
 
@@ -138,6 +155,7 @@ class TableDatabase:
         tables: The tables, by name.
         parts: What each document has of each table.
         total_rows: The numbers of the rows of each table that are totals of others.
+        texts: The texts in columns of numbers.
         image: The SQLite database.
     """
 
@@ -145,6 +163,7 @@ class TableDatabase:
     tables: dict[str, CorpusTable]
     parts: dict[str, dict[str, _Part]] = field(repr=False)
     total_rows: dict[str, list[int]] = field(repr=False)
+    texts: list[ColumnTexts] = field(repr=False)
     image: bytes = field(repr=False)
 
     def list_tables(self, document_ids: Collection[str] | None) -> tuple[CorpusTable, ...]:
@@ -208,14 +227,14 @@ def build_database(view: View) -> TableDatabase:
         database.execute("PRAGMA waiting.journal_mode = OFF")
         groups = _read_documents(view, database)
         try:
-            tables, parts, total_rows = _write_tables(database, groups)
+            tables, parts, total_rows, texts = _write_tables(database, groups)
         except sqlite3.OperationalError as error:
             if "full" not in str(error):
                 raise
             raise InputError(
                 f"the tables take more than {MAX_DATABASE_BYTES // 1_000_000} MB: limit the index to fewer documents"
             ) from error
-        return TableDatabase(token_hex(16), tables, parts, total_rows, image=database.serialize())
+        return TableDatabase(token_hex(16), tables, parts, total_rows, texts, image=database.serialize())
 
 
 def _read_documents(view: View, database: sqlite3.Connection) -> list[_Group]:
@@ -282,22 +301,24 @@ def _marks(group: _Group) -> str:
 
 def _write_tables(
     database: sqlite3.Connection, groups: list[_Group]
-) -> tuple[dict[str, CorpusTable], dict[str, dict[str, _Part]], dict[str, list[int]]]:
+) -> tuple[dict[str, CorpusTable], dict[str, dict[str, _Part]], dict[str, list[int]], list[ColumnTexts]]:
     """Write the tables, and the table of all tables."""
     tables: dict[str, CorpusTable] = {}
     parts: dict[str, dict[str, _Part]] = {}
     total_rows: dict[str, list[int]] = {}
+    texts: list[ColumnTexts] = []
     database.execute(f"CREATE TABLE {CATALOGUE} (name TEXT, rows INTEGER, documents INTEGER, columns TEXT)")
     for group in groups:
         name = _free_name(_name_group(group), {*tables, CATALOGUE})
         columns, parts[name], total_rows[name] = _write_table(database, name, group)
+        texts += _find_texts(database, name, columns)
         table = _describe(name, columns, parts[name])
         tables[name] = table
         column_names = ", ".join(column.name for column in columns)
         values = (name, table.rows, len(table.documents), column_names)
         database.execute(f"INSERT INTO {CATALOGUE} VALUES (?, ?, ?, ?)", values)
     database.commit()
-    return tables, parts, total_rows
+    return tables, parts, total_rows, texts
 
 
 def _write_table(
@@ -321,6 +342,20 @@ def _write_table(
     rows = _read_rows(database, group, formats, parts, total_rows)
     database.executemany(f'INSERT INTO "{name}" VALUES ({_marks(group)})', rows)
     return columns, parts, total_rows
+
+
+def _find_texts(database: sqlite3.Connection, name: str, columns: Sequence[TableColumn]) -> list[ColumnTexts]:
+    """Return the texts in a table's columns of numbers."""
+    found: list[ColumnTexts] = []
+    for column in columns:
+        if column.kind != "number":
+            continue
+        with_texts = f"""FROM "{name}" WHERE typeof("{column.name}") = 'text'"""
+        rows = database.execute(f'SELECT _rowid_, "{column.name}" {with_texts} ORDER BY 1').fetchall()
+        if rows:
+            _, first = rows[0]
+            found.append(ColumnTexts(name, column.name, first, [number for number, _ in rows]))
+    return found
 
 
 def _without_totals(cells: Iterable[tuple[str, str | None, int]]) -> Iterator[tuple[str, str | None, int]]:

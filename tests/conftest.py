@@ -27,7 +27,9 @@ from arag.ingest import formats, progress
 from arag.ingest.formats import Readers
 from arag.ingest.formats.content import FormatError
 from arag.ingest.pipeline import ingest, run_ingest
+from arag.models import onnx
 from arag.models.embedders import Embedder
+from arag.models.onnx_models import find_files
 from arag.retrieval.index import open_index
 from arag.retrieval.storage.folder import chroma
 from arag.system.worker_process import RaisedInWorkerError, WorkerError, WorkerProcess
@@ -160,6 +162,23 @@ def _lasting_processes():
     with pytest.MonkeyPatch.context() as patch:
         for module in (chroma, formats):
             patch.setattr(module, "WorkerProcess", _LastingProcess)
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _lasting_models():
+    """A model that was loaded stays: to load one takes most of a small ingestion. Its files are checked each time."""
+    load = onnx.load_onnx
+    loaded = {}
+
+    def load_once(model, weights):
+        kind = os.getpid(), find_files(model, weights), weights  # a fork loads its own
+        if kind not in loaded:
+            loaded[kind] = load(model, weights)
+        return loaded[kind]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(onnx, "load_onnx", load_once)
         yield
 
 

@@ -22,6 +22,7 @@ from arag.retrieval.corpus.statements import (
     with_origins,
     without_fence,
 )
+from arag.retrieval.corpus.table_database import open_database
 from arag.retrieval.corpus.tables import (
     CATALOGUE,
     CATALOGUE_COLUMNS,
@@ -30,7 +31,6 @@ from arag.retrieval.corpus.tables import (
     ColumnTexts,
     CorpusTable,
     TableDatabase,
-    open_database,
 )
 from arag.retrieval.corpus.values import Value
 from arag.retrieval.search.reading import find_meant

@@ -7,7 +7,8 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from arag.retrieval.corpus.tables import CHUNK_ID, CorpusTable, sql_name
+from arag.retrieval.corpus.table_names import sql_name
+from arag.retrieval.corpus.tables import CHUNK_ID, CorpusTable
 
 _TOKEN = re.compile(
     r"""(?P<space>\s+|--[^\n]*|/\*.*?(?:\*/|\Z))

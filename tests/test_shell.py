@@ -233,6 +233,14 @@ def test_wrong_commands_are_explained(index, command, said):
 # --- documents as files ---
 
 
+def test_help_names_the_commands_of_an_index(index):
+    assert "meaning" in run_shell(index, "help").text
+    for name in ("rg", "grep", "meaning", "sql", "ls", "find", "help"):
+        shown = run_shell(index, f"help {name}")
+        assert (shown.exit_code, shown.text.startswith("Usage: ")) == (0, True)
+    assert run_shell(index, "help sed").exit_code == 1
+
+
 def test_documents_are_files(sh):
     assert sh("ls") == "a.md\ncrew.csv\nnotes\nplaces/"
     assert sh("ls places") == "b.md\nc.md"

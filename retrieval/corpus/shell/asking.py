@@ -32,16 +32,16 @@ _MEANING_OPTIONS = {
     "-k": Option("number", takes_value=True),
     "--help": Option("help"),
 }
-_MEANING_USAGE = 'meaning "a short question or statement" [-n 5] [path...]'
-_SQL_USAGE = 'sql "SELECT ..."; sql alone lists the tables'
+MEANING_USAGE = 'meaning "a short question or statement" [-n 5] [path...]'
+SQL_USAGE = 'sql "SELECT ..."; sql alone lists the tables'
 
 
 def find_meaning(call: Call, corpus: Corpus) -> Answer:
     """Answer a call of `meaning`: the sentences nearest to a text, best first."""
-    parsed = parse(call.arguments, _MEANING_OPTIONS, valid=_MEANING_USAGE, number="number")
+    parsed = parse(call.arguments, _MEANING_OPTIONS, valid=MEANING_USAGE, number="number")
     operands = list(parsed.operands) or (call.stdin or "").split()
     if parsed.has("help") or not operands:
-        raise InputError(f"usage: {_MEANING_USAGE}")
+        raise InputError(f"usage: {MEANING_USAGE}")
     query, paths = _split_operands(operands, call, corpus)
     if len(query) > MAX_CHARACTERS:
         raise InputError(f"the text has {len(query):,} characters: give at most {MAX_CHARACTERS:,}")
@@ -96,7 +96,7 @@ def query_tables(call: Call, corpus: Corpus) -> Answer:
     """Answer a call of `sql`: the rows of a query, or the list of all tables."""
     sql = " ".join(call.arguments).strip() or (call.stdin or "").strip()
     if sql in {"--help", "-h"}:
-        return Answer(f"usage: {_SQL_USAGE}\n")
+        return Answer(f"usage: {SQL_USAGE}\n")
     results = corpus.index.query_tables(sql)
     if not sql:
         return Answer(f"{show_tables(results).text}\n")

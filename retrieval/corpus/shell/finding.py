@@ -11,7 +11,7 @@ from arag.retrieval.corpus.shell.calls import Answer, Call
 from arag.retrieval.corpus.shell.corpus import Corpus
 from arag.retrieval.corpus.shell.documents import ROOT, compile_glob
 
-_VALID = "-name, -iname, -path, -ipath, -type f, -maxdepth, -not, -o, -print0; pipe to xargs in place of -exec"
+FIND_VALID = "-name, -iname, -path, -ipath, -type f, -maxdepth, -not, -o, -print0; pipe to xargs in place of -exec"
 _WITH_VALUE = {"-name", "-iname", "-path", "-ipath", "-type", "-maxdepth"}
 _IGNORED = {"-print", "(", ")", "-a", "-and"}
 
@@ -86,7 +86,7 @@ def _read_conditions(arguments: list[str]) -> _Conditions:
             _add_condition(conditions, option, arguments.pop(0), is_negated=is_negated)
             is_negated = False
         else:
-            raise InputError(f"{option} is not valid here: valid are {_VALID}")
+            raise InputError(f"{option} is not valid here: valid are {FIND_VALID}")
     return conditions
 
 

@@ -30,12 +30,12 @@ _LS_OPTIONS = {
 }
 _WRONG_USE = 2  # the exit code
 _NOT_THERE = 127  # the exit code of commands that a shell does not have
-_LS_VALID = "-l (date, chunks, name, title, author) -t (newest first) -S (longest first) -r -R -d"
+LS_VALID = "-l (date, chunks, name, title, author) -t (newest first) -S (longest first) -r -R -d"
 
 
 def list_names(call: Call, corpus: Corpus) -> Answer:
     """Answer a call of `ls`: the names in folders, one a line."""
-    parsed = parse(call.arguments, _LS_OPTIONS, valid=_LS_VALID)
+    parsed = parse(call.arguments, _LS_OPTIONS, valid=LS_VALID)
     named = _Named()
     for name in parsed.operands or ["."]:
         _add_named(name, call, corpus, parsed, named)

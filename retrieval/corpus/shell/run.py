@@ -17,6 +17,7 @@ from arag.retrieval.corpus.shell.calls import Answer, Call
 from arag.retrieval.corpus.shell.corpus import Corpus
 from arag.retrieval.corpus.shell.documents import GLOB, ROOT
 from arag.retrieval.corpus.shell.finding import find_names
+from arag.retrieval.corpus.shell.helping import show_help
 from arag.retrieval.corpus.shell.listing import list_names, refuse_sizes
 from arag.retrieval.corpus.shell.output import Ended, ShellResult, compose
 from arag.retrieval.corpus.shell.pipes import PIPED, SEARCHERS, blank_quoted, mark_piped
@@ -75,6 +76,7 @@ _COMMANDS: dict[str, Callable[[Call, Corpus], Answer]] = {
     "find": find_names,
     "meaning": find_meaning,
     "sql": query_tables,
+    "help": show_help,
     **dict.fromkeys(("du", "stat"), refuse_sizes),
 }
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from difflib import get_close_matches
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
+from typer.core import TyperGroup
 
 from arag.errors import InputError
 from arag.models.names import MODEL_VARIABLE
@@ -66,6 +68,17 @@ WithinOption = Annotated[
     str, typer.Option(metavar="NAME", help="See only documents with these words in their title, id or file's name.")
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object, for programs.")]
+
+
+class CommandGroup(TyperGroup):
+    """Commands; a word that is like none of them is answered with their names."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> tuple[Any, Any, list[str]]:
+        """Find the command that a command line names."""
+        name = args[0]
+        if not name.startswith("-") and not get_close_matches(name, self.commands):
+            ctx.fail(f"No such command {name!r}: there are {', '.join(self.commands)}")
+        return super().resolve_command(ctx, args)
 
 
 def read_model_options(pairs: Sequence[str] | None) -> dict[str, Any]:

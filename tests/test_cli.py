@@ -161,7 +161,7 @@ def test_headings_are_shown_to_people_without_marks_and_chunks_of_headings_come_
         (["ask", "q", "--index", "{index}", "--model-option", "temperature"], "NAME=VALUE is needed"),
         (["ask", "q", "--index", "{index}", "--model-option", "api_key=x"], "environment variable"),
         (["ask", "q", "--index", "{index}", "--where", "null"], "--where 'null': a JSON object is needed"),
-        (["search", "keyword", " ", "--index", "{index}"], "no keyword"),
+        (["search", "keyword", " ", "--index", "{index}"], "the text is blank"),
     ],
 )
 def test_bad_input_is_one_clear_line_on_stderr(arag, index, tmp_path, monkeypatch, arguments, said):
@@ -452,8 +452,8 @@ def test_what_a_wrong_command_proposes_can_be_run(arag, index, tmp_path):
         options = f" --index {index}" + (" --within Grey --top-k 3 --json" if "-k" in texts else "")
         assert (code, proposed) == (2, [f"arag search {each}{options}" for each in said])
         assert arag(*shlex.split(proposed[0])[1:])[0] == 0
-    err = arag("search", "keyword", '"Grey xyzzy', "--index", index)[2]
-    assert err.endswith(f"arag search keyword '\"Grey' xyzzy --index {index}\n")
+    err = arag("search", "keyword", "it's xyzzy", "--index", index)[2]
+    assert err.endswith(f"""arag search keyword 'it'"'"'s' xyzzy --index {index}\n""")
     err = arag("list", "--index", tmp_path / "my index")[2]
     assert err.endswith(f"make one with `arag ingest PATH... --index '{tmp_path}/my index'`\n")
 
@@ -469,7 +469,31 @@ def test_a_phrase_that_is_not_found_may_be_meant_as_words(arag, index):
     assert arag("search", "keyword", "xyzzy", "--index", index)[2] == ""
 
 
+def test_quotation_marks_inside_a_keyword_and_blank_texts_are_explained(arag, index):
+    _, _, err = arag("search", "keyword", '"Grey Petrel"', "--index", index)
+    assert err.endswith(f"without them: arag search keyword 'Grey Petrel' --index {index}\n")
+    for kind in ("keyword", "semantic"):
+        code, _, err = arag("search", kind, "", "--index", index)
+        assert (code, err) == (1, "Error: the text is blank: give words to search for\n")
+
+
+def test_a_word_like_no_command_is_answered_with_the_commands(arag):
+    assert "No such command 'zz': there are methods, make, run" in " ".join(arag("eval", "zz")[2].split())
+    assert "Did you mean 'run'" in arag("eval", "rn")[2]
+
+
+def test_the_index_of_the_pages_may_be_named_as_for_other_commands(arag):
+    for words in (["/nowhere"], ["--index", "/nowhere"], ["-i", "/nowhere"]):
+        code, _, err = arag("web", *words)
+        assert (code, "no index in /nowhere" in err) == (1, True)
+    assert arag("web")[0] == 2
+
+
 def test_what_stands_behind_the_one_text_of_a_command_is_refused_with_advice(arag, index):
+    code, _, err = arag("shell", "ls", "-la", "--index", index)
+    assert (code, "write it in quotes, 'ls -la'" in err) == (2, True)
+    code, _, err = arag("shell", "--lmit", "ls", "--index", index)
+    assert (code, "--lmit is not an option of arag shell" in err) == (2, True)
     for command in (["grep", "-k", "0", "harbour"], ["grep", "harbour", "-k", "0"]):
         code, _, err = arag(*command, "--index", index)
         assert (code, "-k is not an option of arag grep" in err) == (2, True)

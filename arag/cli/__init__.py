@@ -20,9 +20,11 @@ from arag.cli.shell import shell
 from arag.cli.web import web
 from arag.errors import ARAGError, InputError
 from arag.evaluation.cli import eval_app
+from arag.options import CommandGroup
 from arag.terminal import FAILED, INTERRUPTED, Console, end_at_once, err, out, show_error
 
 app = typer.Typer(
+    cls=CommandGroup,
     no_args_is_help=True,
     context_settings={"help_option_names": ["-h", "--help"]},
     pretty_exceptions_enable=False,
@@ -30,7 +32,7 @@ app = typer.Typer(
 )
 app.add_typer(eval_app, name="eval")
 for command in (ingest, ask, chat, search, grep, sql, shell, read, info, remove, verify, copy, mcp, web):
-    settings = TAKES_HYPHENS if command in (search, grep) else None
+    settings = TAKES_HYPHENS if command in (search, grep, shell) else None
     kind = OneTextCommand if command in (grep, sql, shell) else None
     app.command(cls=kind, context_settings=settings)(command)
 app.command("list")(list_documents)

@@ -22,12 +22,14 @@ class OneTextCommand(TyperCommand):
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Read the arguments of a command line; refuse those behind the text."""
         others = super().parse_args(ctx, args)
+        (text,) = (parameter for parameter in self.params if parameter.param_type_name == "argument")
+        texts = [ctx.params[text.name or ""] or "", *others]
+        wrong = next((each for each in texts if each.startswith("-")), "")
+        if text.name == "command" and wrong != texts[0]:  # an option of the shell's command
+            wrong = ""
+        if wrong and (others or text.name == "command"):
+            ctx.fail(f"{wrong} is not an option of arag {ctx.info_name}")
         if others:
-            (text,) = (parameter for parameter in self.params if parameter.param_type_name == "argument")
-            texts = [str(ctx.params[text.name or ""]), *others]
-            wrong = next((each for each in texts if each.startswith("-")), "")
-            if wrong:
-                ctx.fail(f"{wrong} is not an option of arag {ctx.info_name}")
             ctx.fail(f"the {text.name} is one text: write it in quotes, {shlex.quote(' '.join(texts))}")
         return others
 

@@ -27,7 +27,7 @@ from arag.options import (
 )
 from arag.retrieval import DEFAULT_TOP_K
 from arag.terminal import FAILED, err, explaining_wait, out, print_json
-from arag.text.normalise import count, name_duration
+from arag.text.normalise import QUOTES, count, name_duration
 from arag.text.visible import visible_line
 
 if TYPE_CHECKING:
@@ -261,6 +261,8 @@ def search(
 
     With --json, print the chunks that rank first by the paper's scores, and what an agent is shown.
     """
+    if not " ".join(text).strip():
+        raise InputError("the text is blank: give words to search for")
     with open_scoped(index, where, documents, within) as opened:
         if kind == "semantic":
             _check_script(opened.embedder.name, " ".join(text))
@@ -288,11 +290,17 @@ def _check_script(embedder: str, text: str) -> None:
 
 
 def _explain_phrases(context: typer.Context, index: Index, keywords: list[str]) -> None:
-    """Say how to search for the words of phrases if no chunk has one of the keywords."""
+    """Say how to search for the words of phrases, or without quotation marks, if no chunk has one of the keywords."""
+    without_quotes = [keyword.strip(QUOTES) for keyword in keywords]
     words = " ".join(keywords).split()
-    if len(words) > len(keywords) and not index.keyword_search(keywords, 1).hits:
+    if (len(words) == len(keywords) and without_quotes == keywords) or index.keyword_search(keywords, 1).hits:
+        return
+    if without_quotes == keywords:
         command = propose(context, ["keyword", *words])
         err.print(f"Words in quotes are one phrase; to search for each word: {command}")
+    elif all(without_quotes):
+        command = propose(context, ["keyword", *without_quotes])
+        err.print(f"Quotation marks inside the quotes are searched for, too; without them: {command}")
 
 
 def _search(index: Index, kind: str, texts: list[str], top_k: int) -> Any:

@@ -25,7 +25,10 @@ def web(
         typer.Argument(
             metavar="INDEX", envvar="ARAG_INDEX", help="The index: a folder, or the address of a PostgreSQL database."
         ),
-    ],
+    ] = "",
+    named: Annotated[
+        str, typer.Option("--index", "-i", metavar="LOCATION", help="The index, named as for other commands.")
+    ] = "",
     model: ModelOption = EXTRACTIVE,
     model_option: ModelOptionsOption = None,
     where: WhereOption = None,
@@ -43,6 +46,9 @@ def web(
     """
     from arag.web.server import serve_web
 
+    location = named or index
+    if not location:
+        raise typer.BadParameter("name the index: arag web INDEX")
     options = read_model_options(model_option)
-    with open_scoped(index, where, documents, within) as opened:
+    with open_scoped(location, where, documents, within) as opened:
         serve_web(opened, model=model, options=options, port=port, reports=reports)

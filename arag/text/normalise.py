@@ -21,7 +21,7 @@ _NAME_WORD = re.compile(r"[^\W_]+")
 _NOTE = re.compile(r"\s*[(（][^()（）]*[)）]$")
 _VOICED_SOUND_MARKS = "\u3099\u309a"  # in Japanese they make another letter
 _NEEDS_NO_COLON = (":", "：", "?", "？", "؟", "!", "！", "…")
-_QUOTES = "\"'“”‘’«»《》「」『』"
+QUOTES = "\"'“”‘’«»《》「」『』"
 
 
 def collapse_whitespace(text: str) -> str:
@@ -136,4 +136,4 @@ def without_title(text: str, title: str) -> str:
 
 def bare_title(title: str) -> str:
     """Return a title in lower case, without quotation marks and without a note in brackets at its end."""
-    return _NOTE.sub("", collapse_whitespace(title)).strip(_QUOTES).lower()
+    return _NOTE.sub("", collapse_whitespace(title)).strip(QUOTES).lower()

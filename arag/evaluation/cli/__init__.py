@@ -8,11 +8,14 @@ from rich.table import Table
 from arag.evaluation.cli.making import make
 from arag.evaluation.cli.reporting import failures, report
 from arag.evaluation.cli.running import run
+from arag.options import CommandGroup
 from arag.terminal import out
 
 __all__ = ["eval_app"]
 
-eval_app = typer.Typer(help="Compare methods on questions: the paper's experiments.", no_args_is_help=True)
+eval_app = typer.Typer(
+    cls=CommandGroup, help="Compare methods on questions: the paper's experiments.", no_args_is_help=True
+)
 
 
 @eval_app.command()

@@ -53,7 +53,11 @@ _ROUNDED = (
 )
 _KEPT_VARIABLES = {"PATH", "HOME", "LANG", "LC_ALL", "TMPDIR"}  # for recorded commands: no keys
 ALL_METHODS = ["table1", "graphrag-global", "arag-shell", "arag-all", "dci"]
-DCI = ["--set", "dci.sandbox=none", "--set", "dci.search=grep"]  # the commands are those of the recording
+# The commands are those of the recording: one of them looks for the chunks that began the lines of files.
+SETTINGS = {
+    "dci": ["--set", "dci.sandbox=none", "--set", "dci.search=grep"],
+    "arag-shell": ["--set", "arag-shell.names_lines=true"],
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,9 +157,8 @@ def _rounds_as_recorded() -> bool:
 def _experiment(methods: Sequence[str], questions: Path, index: Path, folder: Path) -> list[str]:
     command = arag("eval", "run", "--questions", str(questions), "--index", str(index), "--out", str(folder))
     for method in methods:
-        command += ["--method", method]
-    has_dci = "dci" in methods
-    return [*command, "--concurrency", "1", *(DCI if has_dci else [])]
+        command += ["--method", method, *SETTINGS.get(method, ())]
+    return [*command, "--concurrency", "1"]
 
 
 def record(name: str, model: str, methods: Sequence[str], work: Path) -> int:

@@ -108,7 +108,15 @@ def sh(index):
         ("rg -C1 'lit|oil|Ann' a.md | grep -c :", "4"),
         ("cat a.md | rg lit", "[a.md:0] Harbour: The light was lit in 1881."),
         ("cat a.md | grep -n lit", "2:a.md:0:The light was lit in 1881."),
-        ("cat a.md | grep -vc a.md", "0"),
+        ("cat a.md | grep -vc a.md", "4"),
+        ("cat a.md | rg -c li", "1"),
+        ("grep -c a.md < a.md", "0"),
+        ("sed -n /a.md/p a.md", "(no output)"),
+        ("awk '/li/' a.md", "[a.md:0] Harbour: The light was lit in 1881."),
+        ("cat a.md | cut -c1-5", "# Har\nThe l\nIt bu\nThe k"),
+        ("cat a.md | rg -o '^...k'", "(no output)"),
+        ("cat -n a.md | tail -1", "4\ta.md:0:The keeper is Ann."),
+        ("rg lit | grep -c a.md", "1"),
         ("echo a | rg -c b; echo done", "0\ndone"),
         ("rg lit nowhere a.md 2>/dev/null", "[a.md:0] Harbour: The light was lit in 1881."),
     ],
@@ -256,7 +264,7 @@ def test_documents_are_files(sh):
     assert sh("wc -l < a.md") == "4"
     assert sh("for f in **/*.md; do echo $f $(wc -l < $f); done") == "a.md 4\nplaces/b.md 3\nplaces/c.md 3"
     assert sh("head -1 places/*") == "[places/b.md:0] # Reef\n[places/c.md:0] # Quay"
-    assert sh("cut -d: -f1 places/*.md | sort | uniq -c") == "3 places/b.md\n3 places/c.md"
+    assert sh("cut -d' ' -f1 places/*.md | sort | uniq -c") == "2 #\n1 It\n3 The"
     assert sh("awk -F: 'END {print NR}' */*.md") == "6"
     assert sh("cd places; cat b.md | wc -l; rg -l tide c.md") == "3\nplaces/c.md"
 
@@ -387,6 +395,26 @@ def test_lines_tell_their_chunk_whatever_a_command_did_with_them(index, sh):
     assert "The keeper is Ann." in whole.evidence
 
 
+def test_lines_of_files_tell_their_chunk_by_their_neighbours(make_index):
+    index = make_index(
+        {"a": "Noted.\n\nIt is open.\n\nTrue", "b": "Noted.\n\nIt is shut.\n\nTrue", "c": "Counted.\n\n2"}
+    )
+    shown = run_shell(index, "cat a b")
+    assert shown.text == "[a:0] Noted.\n It is open.\n True\n[b:0] Noted.\n It is shut.\n True"
+    assert shown.sentences == {"a:0": [0, 1, 2], "b:0": [0, 1, 2]}
+    assert run_shell(index, "cat b a").text == "[b:0] Noted.\n It is shut.\n True\n[a:0] Noted.\n It is open.\n True"
+    assert run_shell(index, "cat a b | sort -u").text == "[a:0] It is open.\n[b:0] It is shut.\nNoted.\nTrue"
+    assert run_shell(index, "cat c | wc -l").text == "2"
+    assert run_shell(index, "cat a | grep -q open && echo True").text == "True"
+
+
+def test_long_parts_of_many_lines_tell_their_chunk(make_index):
+    text = "\n\n".join(f"Line {number} names {'the harbour of Vellin, ' * 5}and others." for number in range(3_000))
+    index = make_index({"a.md": text})
+    shown = run_shell(index, "cat a.md | cut -c1-60 | head -5")
+    assert (shown.chunk_ids, shown.text.count("[")) == (["a.md:0"], 1)
+
+
 def test_what_is_said_already_is_not_said_again(make_index):
     levy = "All firms on the waterway owe the yearly mooring levy, whether they own boats or not."
     notice = f"{levy[:-1]}, and the ones that moor no boat of their own pay for the berth that they keep free."
@@ -460,6 +488,10 @@ def odd_index(tmp_path_factory):
         "cat trusted; paste -d'\\n' evil0 evil1",
         "cat trusted; rg -h . evil* | tr '|' '\\n'",
         "head -1 evil* trusted",
+        "rg . trusted; cat -n evil*",
+        "cat trusted evil*; rg . trusted",
+        "cat trusted evil* | grep -n .",
+        "cat evil* trusted | sed 's/^/trusted:0:/'; rg . trusted",
     ],
 )
 def test_no_document_passes_for_another(odd_index, command):
@@ -819,7 +851,7 @@ def test_documents_that_a_writer_adds_during_a_command_are_shown(tmp_path):
         ("rg -l 'lit", "a.md"),
         ('rg -l "lit', "a.md"),
         (
-            "cut -d: -f3- b.md | tail -1",
+            "cut -d, -f1- b.md | tail -1",
             "parse error at line 1, column 4: unexpected EOF while looking for matching `|'",
         ),
     ],

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 from langchain_core.tools.base import ArgsSchema
 from pydantic import BeforeValidator, model_validator
@@ -39,13 +39,14 @@ class Shell(RetrievalTool):
         "queries them."
     )
     args_schema: ArgsSchema | None = _ShellArguments
+    names_lines: ClassVar[bool] = False  # in the documents' files, as `rg` prints them
 
     def retrieve(self, command: str, seen: SeenChunks) -> Retrieved:
         """Run the command."""
-        result = run_shell(self.index, command)
+        result = run_shell(self.index, command, names_lines=self.names_lines)
         closed = close_quote(command, result.text)
         if closed is not None:
-            result = run_shell(self.index, closed)
+            result = run_shell(self.index, closed, names_lines=self.names_lines)
         return _describe(result, self.index, seen)
 
 

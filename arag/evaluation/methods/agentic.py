@@ -13,6 +13,7 @@ from arag.graph.graph import create_arag_agent
 from arag.models.usage import ModelCall, model_call
 from arag.retrieval.tools.base import RetrievalTool
 from arag.retrieval.tools.sets import TOOL_SETS
+from arag.retrieval.tools.shell import Shell
 
 _SEARCHES_BY_MEANING = {"semantic_search", "shell"}
 
@@ -108,6 +109,10 @@ class WithoutRead(ARAG):
     tools: ClassVar[Sequence[str | type[RetrievalTool]]] = ("keyword_search", "semantic_search")
 
 
+class _NamingShell(Shell):
+    names_lines: ClassVar[bool] = True
+
+
 class ShellARAG(ARAG):
     """One tool: a sandboxed shell over the index."""
 
@@ -115,6 +120,12 @@ class ShellARAG(ARAG):
     title: ClassVar[str] = "A-RAG (Shell)"
     abilities: ClassVar[str | None] = "words meaning follow all tables cite cheap"
     tools: ClassVar[Sequence[str | type[RetrievalTool]]] = TOOL_SETS["shell"]
+
+    names_lines: bool = False
+    """Whether each line of a file begins with its chunk, as when the recordings were made."""
+
+    def _choose_tools(self, presentation: Presentation) -> Sequence[str | type[RetrievalTool]]:
+        return (_NamingShell,) if self.names_lines else super()._choose_tools(presentation)
 
 
 class AllARAG(ARAG):

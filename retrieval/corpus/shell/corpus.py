@@ -17,6 +17,7 @@ from arag.retrieval.corpus.moved import find_moved
 from arag.retrieval.corpus.patterns import Pattern
 from arag.retrieval.corpus.shell.documents import Documents
 from arag.retrieval.corpus.shell.matching import MatchingDocument, find_matching_documents
+from arag.retrieval.corpus.shell.reading import ReadLines
 from arag.retrieval.corpus.shell.search_patterns import Matcher
 from arag.retrieval.corpus.types import ListedDocument
 from arag.retrieval.index import Index
@@ -61,18 +62,28 @@ class Corpus:
         index: The index.
         deadline: When no more documents are read.
         printed: The id of each chunk that a command printed, by its prefix, such as `atlas.md:3`.
-        prefix_by_text: The prefix of each printed line, by its text; empty where several chunks have it.
+        chunk_by_text: The id of the chunk of each line that was printed or read, by its text; empty where several have
+            it.
+        read: The lines of the files that commands read.
         printed_paths: The paths that commands printed without text.
         unmatched: The searches that matched nothing.
         matchers: What the searches looked for that matched something.
         rows: The rows that `sql` printed, by their text.
     """
 
-    def __init__(self, index: Index) -> None:
+    def __init__(self, index: Index, *, names_lines: bool = False) -> None:
+        """Make the corpus.
+
+        Args:
+            index: The index.
+            names_lines: Whether each line of a file begins with its chunk, as `rg` prints it.
+        """
         self.index = index
+        self._names_lines = names_lines
         self.deadline = math.inf
         self.printed: dict[str, str] = {}
-        self.prefix_by_text: dict[str, str] = {}
+        self.chunk_by_text: dict[str, str] = {}
+        self.read = ReadLines()
         self.printed_paths: set[str] = set()
         self.unmatched: list[Unmatched] = []
         self.matchers: list[Matcher] = []
@@ -104,7 +115,7 @@ class Corpus:
         prefix = self.prefix(line.chunk)
         self.printed[prefix] = line.chunk.id
         if text is None or text == line.text:
-            self._remember(line.text, prefix)
+            self._remember(line)
             return f"{prefix}:{line.text}\n"
         return f"{prefix}:{text}\n"
 
@@ -154,16 +165,15 @@ class Corpus:
 
     def note(self, line: Line) -> None:
         """Remember that a line was printed without its prefix."""
-        prefix = self.prefix(line.chunk)
-        self.printed[prefix] = line.chunk.id
-        self._remember(line.text, prefix)
+        self.printed[self.prefix(line.chunk)] = line.chunk.id
+        self._remember(line)
 
-    def _remember(self, text: str, prefix: str) -> None:
-        if len(self.prefix_by_text) >= _MAX_TEXTS:
+    def _remember(self, line: Line) -> None:
+        if len(self.chunk_by_text) >= _MAX_TEXTS:
             return
-        known = self.prefix_by_text.setdefault(text, prefix)
-        if known != prefix:
-            self.prefix_by_text[text] = ""
+        known = self.chunk_by_text.setdefault(line.text, line.chunk.id)
+        if known != line.chunk.id:
+            self.chunk_by_text[line.text] = ""
 
     def lines_by_document(self, paths: Iterable[str]) -> Iterator[tuple[str, list[Line]]]:
         """Yield each document's path and its lines."""
@@ -216,8 +226,17 @@ class Corpus:
         """Return the texts of documents' files."""
         texts: dict[str, str] = {}
         for path, lines in self.lines_by_document(list(paths)):
-            texts[path] = "".join(map(self.print_line, lines))
+            texts[path] = self.read_lines(lines)
         return texts
+
+    def read_lines(self, lines: Sequence[Line]) -> str:
+        """Return lines as a file's text."""
+        if self._names_lines:
+            return "".join(map(self.print_line, lines))
+        self.read.add(lines)
+        for line in lines:
+            self._remember(line)
+        return "".join(f"{line.text}\n" for line in lines)
 
 
 def _read_documents(view: View) -> Documents:

@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 from arag.retrieval.corpus.lines import list_lines, places_by_text
 from arag.retrieval.corpus.patterns import compile_pattern
 from arag.retrieval.corpus.shell.corpus import Corpus
-from arag.retrieval.corpus.shell.writing import MAX_MARKS, MIN_TEXT, NUMBER, OutputLine, write_lines
+from arag.retrieval.corpus.shell.reading import MIN_TEXT
+from arag.retrieval.corpus.shell.writing import MAX_MARKS, NUMBER, OutputLine, write_lines
 from arag.retrieval.types import Chunk
 from arag.text.marks import without_marks
 from arag.text.normalise import CUT, collapse_whitespace, count
@@ -50,6 +51,15 @@ class Ended:
     stderr: str = ""
     exit_code: int = 1
     is_cut: bool = False  # the interpreter has left out the rest
+
+
+@dataclass(frozen=True, slots=True)
+class _Source:
+    """Where a line of the output is from."""
+
+    text: str  # without its number and its chunk's prefix
+    number: str = ""
+    chunk_id: str = ""  # empty if that is not known
 
 
 def compose(ended: Ended, corpus: Corpus) -> ShellResult:
@@ -102,30 +112,31 @@ def _count_fitting(tokens: Sequence[int]) -> int:
 def _attribute(lines: Sequence[str], corpus: Corpus) -> list[OutputLine]:
     """Find the chunk that each line is from.
 
-    A line is a chunk's if a command of ours printed this chunk's prefix in this call, and the rest of the line occurs
-    in the chunk: no document's text can pose as another's.
+    A line is a chunk's if a command read this chunk, or printed its prefix in this call, and the rest of the line
+    occurs in the chunk: no document's text can pose as another's.
     """
-    parsed = [_split(line, corpus) for line in lines]
-    wanted = list(dict.fromkeys(corpus.printed[prefix] for _, prefix, _ in parsed if prefix))
+    sources = _find_sources(lines, corpus)
+    wanted = list(dict.fromkeys(source.chunk_id for source in sources if source.chunk_id))
     chunks: dict[str, Chunk] = {}
+    bodies: dict[str, str] = {}
     for chunk_id, chunk in zip(wanted, corpus.index.mget(wanted), strict=True):
         if chunk is not None:
             chunks[chunk_id] = chunk
-    bodies: dict[str, str] = {}
+            bodies[chunk_id] = "\n".join([collapse_whitespace(chunk.text), *_list_titles(chunk)])
     shown: list[OutputLine] = []
-    for line, (number, prefix, text) in zip(lines, parsed, strict=True):
-        chunk = chunks.get(corpus.printed.get(prefix, ""))
+    last = ""  # the chunk of the line before
+    for line, source in zip(lines, sources, strict=True):
+        is_more = not source.chunk_id and len(line) >= _MIN_PART and line in bodies.get(last, "")
+        last = last if is_more else source.chunk_id
+        chunk = chunks.get(last)
         if chunk is None:
             shown.append(OutputLine(_without_prefix(line, corpus), row=corpus.rows.get(line)))
-            continue
-        if chunk.id not in bodies:
-            bodies[chunk.id] = "\n".join([collapse_whitespace(chunk.text), *_list_titles(chunk)])
-        if not text or text not in bodies[chunk.id]:  # such as the words of `rg --replace`
+        elif not source.text or source.text not in bodies[last]:  # such as the words of `rg --replace`
             shown.append(OutputLine(_without_prefix(line, corpus)))
-        elif number:
-            shown.append(OutputLine(line, named=chunk))
+        elif source.number:
+            shown.append(OutputLine(f"{source.number}{corpus.prefix(chunk)}:{source.text}", named=chunk))
         else:
-            shown.append(OutputLine(text, chunk))
+            shown.append(OutputLine(source.text, chunk))
     return shown
 
 
@@ -147,32 +158,48 @@ def _list_titles(chunk: Chunk) -> list[str]:
     return [line.text for line in list_lines(chunk) if line.position is None]
 
 
-def _split(line: str, corpus: Corpus) -> tuple[str, str, str]:
-    """Return a line's number, its chunk's prefix and its text; the first two may be empty."""
-    number = ""
-    rest = line
-    for _ in range(2):
-        path, _, behind = rest.partition(":")
-        ordinal, colon, text = behind.partition(":")
-        prefix = f"{path}:{ordinal}"
-        if colon and prefix in corpus.printed:
-            return number, prefix, text
-        match = NUMBER.match(line)
-        if match is None:
-            break
-        number, rest = match[0], line[match.end() :]
-    return "", _find_prefix(line, corpus), line
+def _find_sources(lines: Sequence[str], corpus: Corpus) -> list[_Source]:
+    """Find the chunk that each line is from, by the files that were read, or by what the line itself says."""
+    numbers = [_find_number(line) for line in lines]
+    rests = [line.removeprefix(number) for line, number in zip(lines, numbers, strict=True)]
+    sources: list[_Source] = []
+    found = zip(lines, numbers, rests, corpus.read.find(lines), corpus.read.find(rests), strict=True)
+    for line, number, rest, of_line, of_rest in found:
+        if of_line:
+            sources.append(_Source(line, "", of_line))
+        elif of_rest:
+            sources.append(_Source(rest, number, of_rest))
+        else:
+            sources.append(_find_named(line, "", corpus) or _find_named(rest, number, corpus) or _Source(line))
+    return sources
 
 
-def _find_prefix(line: str, corpus: Corpus) -> str:
-    """Return the prefix of the one printed line that a line is, or is a long part of; empty if there is none."""
+def _find_number(line: str) -> str:
+    """Return the number in front of a line; empty if there is none."""
+    match = NUMBER.match(line)
+    return match[0] if match is not None else ""
+
+
+def _find_named(line: str, number: str, corpus: Corpus) -> _Source | None:
+    """Find the chunk that a line without its number names, or that its text tells."""
+    path, _, behind = line.partition(":")
+    ordinal, colon, text = behind.partition(":")
+    prefix = f"{path}:{ordinal}"
+    if colon and prefix in corpus.printed:
+        return _Source(text, number, corpus.printed[prefix])
+    chunk_id = _find_by_text(line, corpus)
+    return _Source(line, number, chunk_id) if chunk_id else None
+
+
+def _find_by_text(line: str, corpus: Corpus) -> str:
+    """Return the chunk of the one known line that a line is, or is a long part of; empty if there is none."""
     if len(line) < MIN_TEXT:
         return ""
-    known = corpus.prefix_by_text.get(line)
-    if known is not None or len(line) < _MIN_PART or len(corpus.prefix_by_text) > _MAX_COMPARED:
+    known = corpus.chunk_by_text.get(line)
+    if known is not None or len(line) < _MIN_PART or len(corpus.chunk_by_text) > _MAX_COMPARED:
         return known or ""
-    prefixes = {prefix for text, prefix in corpus.prefix_by_text.items() if line in text}
-    return prefixes.pop() if len(prefixes) == 1 else ""
+    chunk_ids = {chunk_id for text, chunk_id in corpus.chunk_by_text.items() if line in text}
+    return chunk_ids.pop() if len(chunk_ids) == 1 else ""
 
 
 # --- text ---

@@ -81,7 +81,7 @@ _COMMANDS: dict[str, Callable[[Call, Corpus], Answer]] = {
 }
 
 
-def run_shell(index: Index, command: str) -> ShellResult:
+def run_shell(index: Index, command: str, *, names_lines: bool = False) -> ShellResult:
     """Run a command of a shell in which the index's documents are files, and `rg`, `ls`, `meaning` know the index.
 
     Each command has a fresh shell. It cannot reach anything but the index; what it writes is gone at its end.
@@ -89,6 +89,7 @@ def run_shell(index: Index, command: str) -> ShellResult:
     Args:
         index: The index; the command sees nothing but its documents.
         command: The command.
+        names_lines: Whether each line of a file begins with its chunk, as when commands were recorded.
 
     Returns:
         Its output for a model.
@@ -103,7 +104,7 @@ def run_shell(index: Index, command: str) -> ShellResult:
         raise InputError(f"the command has {len(command):,} characters: give at most {_MAX_SCRIPT:,}")
     script = mark_piped(replace_surrogates(command).replace("\0", ""))
     _prepare(script, index)
-    corpus = Corpus(index)
+    corpus = Corpus(index, names_lines=names_lines)
     paths = corpus.documents.paths
     if len(paths) <= _FEW_FILES or (len(paths) <= _MAX_FILES and _may_read_any(script)):
         return compose(_execute(script, paths, corpus), corpus)
@@ -111,7 +112,7 @@ def run_shell(index: Index, command: str) -> ShellResult:
     ended = _execute(script, files, corpus)
     printed = [path for path in corpus.printed_paths if path not in set(files)]
     if _FILE_IS_MISSING in ended.stderr and printed:  # a command has read names that another one printed
-        corpus = Corpus(index)
+        corpus = Corpus(index, names_lines=names_lines)
         ended = _execute(script, [*files, *printed][:_MAX_FILES], corpus)
     return compose(ended, corpus)
 
@@ -235,8 +236,7 @@ class _Reader:
 
     def read(self, path: str) -> dict[str, str]:
         if path in self._parts:
-            lines = list_lines(self._parts[path])
-            return {path: "".join(map(self._corpus.print_line, lines))}
+            return {path: self._corpus.read_lines(list_lines(self._parts[path]))}
         paths = self._corpus.documents.paths
         self._ahead = min(4 * self._ahead, _MAX_READ_AHEAD) if path == self._next else 1
         start = self._corpus.documents.place(path)

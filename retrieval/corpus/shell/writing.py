@@ -9,13 +9,13 @@ from itertools import groupby
 
 from arag.retrieval.corpus.lines import places_by_text
 from arag.retrieval.corpus.shell.corpus import TableRow
+from arag.retrieval.corpus.shell.reading import MIN_TEXT
 from arag.retrieval.search.suggestions import FUNCTION_WORDS
 from arag.retrieval.types import Chunk
 from arag.text.marks import list_marks, mark, without_marks
 from arag.text.normalise import HEADING_BOUNDARY, collapse_whitespace, is_title, name_words, with_colon
 
 MAX_MARKS = 2  # of the chunks of one row
-MIN_TEXT = 20  # characters of a line without its prefix that tell its chunk
 NUMBER = re.compile(r"\s*\d+(?:[:\t]| +)")  # as `uniq -c`, `nl` and `grep -n` put in front of lines
 
 _GAP = "--"  # between lines with others around them

@@ -551,3 +551,40 @@ def test_code_is_no_heading_but_names_in_titles_may_have_its_signs(read, line, f
     pages.text(72, 740, line, 16)
     pages.lines(72, 690, TEXT)
     assert headings(read, pages) == found
+
+
+@pytest.mark.parametrize(
+    ("line", "font", "found"),
+    [
+        ("Mill --all --oats", "Courier", []),
+        (r"\mill{oats}{rye}", "Courier", []),
+        ("The mill and its oats", "Helvetica", ["# The mill and its oats"]),
+    ],
+)
+def test_a_line_of_code_in_larger_type_than_the_text_is_no_heading(read, line, font, found):
+    pages = Pages()
+    pages.lines(72, 740, TEXT)
+    pages.text(72, 690, line, 14, font)
+    pages.lines(72, 670, TEXT)
+    assert headings(read, pages) == found
+
+
+def test_where_the_outline_names_the_headings_larger_lines_in_the_font_of_the_text_are_none(read):
+    pages = Pages()
+    for number in range(4):
+        pages.canvas.bookmarkPage(str(number))
+        pages.canvas.addOutlineEntry(f"Ships {number}", str(number), 0)
+        pages.text(72, 740, f"Ships {number}", 18, "Helvetica-Bold")
+        pages.lines(72, 690, [f"{line} {number}" for line in TEXT])
+        pages.text(72, 600, f"Oil of herrings {number}", 14)
+        pages.lines(72, 500, TEXT)
+        pages.show()
+    assert headings(read, pages) == [f"# Ships {number}" for number in range(4)]
+
+
+def test_larger_lines_far_below_each_other_are_not_one_title(read):
+    pages = Pages()
+    pages.text(72, 740, "Oats", 16)
+    pages.text(72, 640, "Of ships", 16)
+    pages.lines(72, 610, TEXT)
+    assert headings(read, pages) == ["# Of ships"]

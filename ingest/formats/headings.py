@@ -18,6 +18,7 @@ from arag.text.scripts import UNSPACED
 LARGER = 1.15  # times the size of most text; a lower value makes headings of text that is hardly larger
 _MAX_TITLE = 120  # characters: longer ones are sentences
 _MAX_TITLE_LINES = 3
+_MAX_PITCH = 2.2  # times the size of the type, from a line of a title to its next one
 _COVER = 0.3  # of the lines of other pages are on a cover that also has lines in the size of the text, at most
 _MAX_COVER_LINE = 60  # characters of such a line
 _SHORT_DOCUMENT = 2  # pages: in a longer one, headings of one level are on several pages
@@ -47,6 +48,7 @@ _DATED = re.compile(
 )
 # The names of commands at the margin and a numbered line of code: `\psfig 5 \def\psfig#1{%`.
 _LISTING = re.compile(r"\\\S+(?: \\\S+)* \d+ \\|.*\{%$")
+_CODE_FONT = re.compile(r"cour|mono|cm\w*tt|consol|typewriter|menlo|sf[a-z]*t[tl]\d|ec\w*tt\d", re.IGNORECASE)
 # The caption of a figure or a table, and the number of a chapter in a line of its own.
 _CAPTION = re.compile(
     r"(?:figure|fig\.|table|listing|abb(?:ildung|\.)|tabelle|tableau|figura|tabla|tabella|tabela|рис(?:унок|\.)|таблица)"
@@ -114,8 +116,10 @@ class _Typography:
         if block.level:
             return min(block.level, _MAX_LEVEL)
         is_other_line = block.is_entry or _CAPTION.match(block.text) or _SPELLED_NUMBER.fullmatch(block.text)
+        font = block.first_font if block.text.startswith("\\") else block.font
+        is_code = is_code_font(font) and not is_code_font(self.body_font)
         is_dated = _AUTHOR_AND_DATE.fullmatch(block.text) or _DATED.fullmatch(block.text)
-        if is_other_line or is_dated or _LISTING.match(block.text) or not is_title(block.text):
+        if is_other_line or is_dated or is_code or _LISTING.match(block.text) or not is_title(block.text):
             return 0
         block_type = (block.size, block.font)
         level_in_outline = self.outline_types.get(block_type, 0)
@@ -123,6 +127,8 @@ class _Typography:
             return level_in_outline
         if block.size not in self.heading_sizes or block_type in self.cover_types:
             return self._level_of_number(block) or self._level_of_bold_title(block)
+        if self.outline_levels and block.font == self.body_font:
+            return 0  # such as an author, or a label of a figure
         order = self.heading_sizes.index(block.size)
         level = self.outline_levels + order + 1
         return min(level, _MAX_LEVEL)
@@ -289,21 +295,22 @@ def _join_titles(page: Sequence[Line], larger: float, body_font: str) -> list[Li
         is_name = line.font != body_font and _BARE_SECTION.fullmatch(last.text) is not None
         may_be_joined = is_title or is_name
         if may_be_joined and _goes_on(last, line):
-            blocks[-1] = last._replace(text=f"{last.text}\n{line.text}")
+            blocks[-1] = last._replace(text=f"{last.text}\n{line.text}", bottom=line.bottom)
         else:
             blocks.append(line)
     return blocks
 
 
 def _goes_on(title: Line, line: Line) -> bool:
-    """Return whether a line may be the next one of a title: it is in its type, and has no number of its own."""
+    """Return whether a line may be the next one of a title: near, in its type, and without a number of its own."""
     if line.level or title.level:  # by the document's outline: it is whole
         return False
     if line.is_entry or title.is_entry:
         return False
     if line.size != title.size or line.font != title.font:
         return False
-    return match_number(line.text) is None
+    is_near = title.bottom - line.bottom < _MAX_PITCH * line.size
+    return is_near and match_number(line.text) is None
 
 
 # --- the types of headings ---
@@ -400,6 +407,11 @@ def _mark_page(
         marks = "#" * nesting.enter(block, level)
         lines.append(f"{marks} {title}")
     return escape_underlines("\n".join(lines))
+
+
+def is_code_font(name: str) -> bool:
+    """Return whether all letters of a font have one width, by its name."""
+    return _CODE_FONT.search(name) is not None
 
 
 def is_title(text: str) -> bool:

@@ -9,14 +9,13 @@ from itertools import chain, pairwise, takewhile
 from operator import attrgetter
 from typing import NamedTuple
 
-from arag.ingest.formats.headings import Line, is_title, match_number
+from arag.ingest.formats.headings import Line, is_code_font, is_title, match_number
 
 # With the short names that fonts of TeX have.
 _BOLD = re.compile(
     r"bold|black|heavy|demi|cmbx|cmb\d|cmssbx|sf[bs]x\d|nimbus.*-medi|lin(?:lib|bio)\w*b$",
     re.IGNORECASE,
 )
-_CODE = re.compile(r"cour|mono|cmtt|consol", re.IGNORECASE)
 _CAPTION = re.compile(r"(?!(?:chapter|kapitel|chapitre|part|teil)\b)[^\W\d]+\.? \d+[a-z]?", re.IGNORECASE)  # Table 3
 _TEXT = attrgetter("text")
 _TIGHT = 1.5  # times the size of the type: the pitch of the lines of one title, at most
@@ -146,7 +145,7 @@ def _find_blocks(page_number: int, page: Sequence[Line], body_size: float) -> li
 
 def _may_be_bold_title(line: Line) -> bool:
     font = _font(line)
-    is_bold = is_bold_font(font) and _CODE.search(font) is None
+    is_bold = is_bold_font(font) and not is_code_font(font)
     return is_bold and not line.is_entry
 
 

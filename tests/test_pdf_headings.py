@@ -588,3 +588,34 @@ def test_larger_lines_far_below_each_other_are_not_one_title(read):
     pages.text(72, 640, "Of ships", 16)
     pages.lines(72, 610, TEXT)
     assert headings(read, pages) == ["# Of ships"]
+
+
+def test_an_entry_of_the_outline_is_the_line_to_which_it_points(read):
+    pages = Pages()
+    for number, title in enumerate(["Ships", "Oats", "Rye"]):
+        pages.text(72, 800, "Oats", 18)
+        pages.text(72, 760, "The yard holds carts and")
+        pages.text(72, 746, f"{title.lower()}:")
+        pages.lines(72, 690, [f"{line} {number}" for line in TEXT])
+        pages.text(72, 600, title, 13, "Helvetica-Bold")
+        pages.canvas.bookmarkHorizontalAbsolute(title, 615)
+        pages.canvas.addOutlineEntry(title, title, 0)
+        pages.lines(72, 580, [f"{line} {number}" for line in TEXT])
+        pages.show()
+    text = read("a.pdf", pages.finish()).text
+    assert re.findall("^#.*\n.*", text, re.MULTILINE) == [
+        f"# {title}\nThe yard holds twelve carts of the mill {number}"
+        for number, title in enumerate(["Ships", "Oats", "Rye"])
+    ]
+
+
+def test_a_word_that_ends_a_sentence_is_no_entry_of_the_outline(read):
+    pages = Pages()
+    entries = [("1 Ships", "1 Ships of the mill"), ("2 Oats", "2 Oats"), ("3 Rye", "3 Rye")]
+    for entry, title in entries:
+        pages.canvas.bookmarkPage(entry)
+        pages.canvas.addOutlineEntry(entry, entry, 0)
+        pages.text(72, 740, title, 13, "Helvetica-Bold")
+        pages.lines(72, 690, ["The yard of the mill is open to all its", "ships:", *TEXT])
+        pages.show()
+    assert "# ships:" not in headings(read, pages)

@@ -176,6 +176,19 @@ def test_a_head_that_changes_with_the_chapter(read):
     assert [sum(word in page for page in words) for word in ("MILL", "RACE", "YARD")] == [0, 0, 0]
 
 
+def test_a_head_with_the_chapter_that_only_one_page_has(read):
+    pages = Pages()
+    for number, chapter in enumerate(["Mill", "Mill", "Mill", "Mill", "Race", "Yard", "Yard", "Yard"]):
+        pages.text(72, 816, "Ledger", 12)
+        pages.text(300, 800, chapter.upper(), 9)
+        pages.lines(72, 740, [f"{line} {chr(97 + number)}" for line in BODY])
+        pages.text(72, 600, chapter, 18, "Helvetica-Bold")
+        pages.lines(72, 570, [f"{line} {chr(110 + number)}" for line in BODY])
+        pages.show()
+    words = read_pages(read, pages)
+    assert [sum(word in page for page in words) for word in ("MILL", "RACE", "YARD")] == [0, 0, 0]
+
+
 def test_a_head_that_two_pages_do_not_have(read):
     heads = ["Harbour Board", "", "Harbour Board", "Harbour Board", "", "Harbour Board"]
     assert count_pages(read, book(heads, [""] * 6), "Harbour") == 1

@@ -37,6 +37,7 @@ _NUMBERS = (
 SECTION_NUMBER = re.compile(rf"^\W*(?:{'|'.join(_NUMBERS)})[.:]?\s+", re.IGNORECASE)
 _PART_NAME = re.compile(rf"^\W*(?:{_PART})\s+", re.IGNORECASE)
 _OTHER = re.compile(r"[\W_]+")
+_POINTED_AT = 3.0  # times the size of the type: how far the place to which an entry points is from its title
 _BARS = re.compile(r" \|(?= |$)")
 _LAST_WORD = re.compile(rf"\w+(?=[{HYPHEN}-]$)")  # before a hyphen
 _FIRST_WORD = re.compile(r"\w+")
@@ -156,21 +157,27 @@ def _mark(page: list[Line], bookmark: _Bookmark) -> bool:
 def _find(page: Sequence[Line], bookmark: _Bookmark) -> range:
     """Return the places of the lines of a page that are a bookmark's title; no places if none are.
 
-    Of several, those in the largest type are chosen, and then those that are nearest to where it points.
+    Of several, one at the place to which it points is chosen, then those in the largest type, and then the nearest.
+    A line that begins small, unlike the title, is the end of a sentence.
     """
     title = _forms(bookmark.title)
+    name = SECTION_NUMBER.sub("", bookmark.title)
+    begins_large = name[:1].isupper()
     found: list[range] = []
     for start, line in enumerate(page):
-        if line.level or not _begins(title, line.text):
+        is_rest = begins_large and line.text[:1].islower()
+        if line.level or is_rest or not _begins(title, line.text):
             continue
         for end in range(start + 1, min(start + _MAX_TITLE_LINES, len(page)) + 1):
             text = " ".join(other.text for other in page[start:end])
             if not title.isdisjoint(_forms(text)):
                 found.append(range(start, end))
 
-    def rank(lines: range) -> tuple[float, float]:
+    def rank(lines: range) -> tuple[bool, float, float]:
         line = page[lines.start]
-        return line.size, -abs(line.top - bookmark.top)
+        distance = abs(line.top - bookmark.top)
+        is_pointed_at = distance < _POINTED_AT * line.size
+        return is_pointed_at, line.size, -distance
 
     return max(found, key=rank, default=range(0))
 

@@ -225,12 +225,12 @@ def _is_chapters(edges: Sequence[Edge], pages: int, headings: Mapping[str, float
 
 
 def _without_variants(edges: Sequence[Edge], headings: Mapping[str, float]) -> list[Edge]:
-    """Return the lines whose text is on several pages, or is a heading beside the page's number."""
+    """Return the lines whose text is on several pages, or is a heading in larger type or beside the page's number."""
     counts = _count_texts(edges)
     found: list[Edge] = []
     for edge in edges:
         is_numbered_heading = edge.has_number and is_heading(edge.text, headings)
-        if is_numbered_heading or counts[edge.text] > 1:
+        if is_numbered_heading or counts[edge.text] > 1 or repeats_heading(edge, headings):
             found.append(edge)
     return found
 

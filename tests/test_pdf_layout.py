@@ -119,6 +119,15 @@ def test_a_footnote_is_not_in_the_sentence_that_goes_on_on_the_next_page(read):
     assert "mill\n\n1 The mill was built in May.\n\nand" in read("a.pdf", pages.finish()).text
 
 
+def test_the_number_of_a_footnote_is_apart_from_its_text(read):
+    pages = Pages()
+    pages.lines(72, 700, ["The yard holds twelve carts. 1", "They belong to the mill.", "It is open to 3 ships."])
+    notes = ["1You can see it in May.", "2A ship came.", "3rd of May. 7Up is a name."]
+    pages.lines(72, 650, notes, 8)
+    text = read("a.pdf", pages.finish()).text
+    assert text.endswith("1 You can see it in May.\n2 A ship came.\n3rd of May. 7Up is a name.")
+
+
 def test_small_type_below_a_whole_sentence_stays_in_its_column(read):
     pages = Pages()
     y = pages.lines(72, 700, LEFT)

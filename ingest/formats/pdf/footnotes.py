@@ -14,6 +14,8 @@ _CLOSING = r"”’»)\]\"'"
 _INTERRUPTED = re.compile(
     rf"[^.!?:;。！？{_CLOSING}][{_CLOSING}]*\n(?:\[?\d{{1,3}}\]?|[*†‡§¶])(?:\s+[^\W\d_]|[^\W\d_]{{2}})"
 )
+_GLUED = re.compile(r"(\d{1,3})(?=[A-ZÀ-ÞА-Я][a-zß-ÿа-я]|[AI] )")  # a number before the first word of its note
+_NUMBER = re.compile(r"(?<!\S)\[?(\d{1,3})\]?(?![\w.])")  # in a text, perhaps of a note
 _TEXT = attrgetter("text")
 _SMALLER = 0.92  # times the size of most text
 
@@ -29,6 +31,27 @@ def move_footnotes(lines: Sequence[Line]) -> list[Line]:
         first = [line._replace(begins_paragraph=True) for line in column[start : start + 1]]
         notes += [*first, *column[start + 1 :]]
     return [*text, *notes]
+
+
+def divide_numbers(lines: Sequence[Line]) -> list[Line]:
+    """Return the lines of a page, with a space between the number of a footnote and its text if they touch each other.
+
+    The text above has the number, too, or it is that of the next note.
+    """
+    small = _SMALLER * usual_size(lines)
+    divided: list[Line] = []
+    numbers: set[int] = set()
+    for line in lines:
+        glued = _GLUED.match(line.text)
+        number = int(glued[1]) if glued else 0
+        if glued and line.size < small and number in numbers:
+            note = line.text[glued.end() :]
+            divided.append(line._replace(text=f"{number} {note}"))
+            numbers.add(number + 1)
+        else:
+            divided.append(line)
+        numbers.update(map(int, _NUMBER.findall(line.text)))
+    return divided
 
 
 def _columns(lines: Sequence[Line]) -> Iterator[list[Line]]:

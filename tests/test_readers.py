@@ -243,6 +243,7 @@ class TestHtml:
             ("<ol type=a><li>one</ol><ol style='list-style: none'><li>two</ol>", "- a. one\n- two"),
             ("<ol><li>1. one<li>1.2 two<li>5.10 three</ol>", "- 1. one\n- 1.2 two\n3. 5.10 three"),
             ("<dl><dt>Do<dd><ol><li>one<li>two</ol></dl>", "Do:\n1. one\n2. two"),
+            ("<dl><dt>1 Oil<dd><dl><dt>1.1 Fill<dt>1.2 Light</dl></dl>", "1 Oil\n\n1.1 Fill\n\n1.2 Light"),
             ("x<pre>\n  a\n    b<br>c\n</pre>y", "x\n\n  a\n    b\nc\n\ny"),
             ("&lt;b&gt; &amp;&nbsp;x &#233; &#xd800;", "<b> & x é \ufffd"),
             ("a<!-- comment -->b<![CDATA[c]]><p>*a* [c](d) <a href='e'>f</a> <img alt='g'>", "ab\n\n*a* [c](d) f g"),

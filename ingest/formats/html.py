@@ -330,10 +330,21 @@ def _mark_up(element: etree._Element, text: str, layout: _Layout) -> str:
         return _mark_heading(element, text)
     if element in layout.items:
         return _mark_item(text, layout.items[element])
-    if element.tag == "dd" and not text.strip():
-        return ""  # its term is a line of its own, and so is the next one
+    if element.tag == "dd" and not _stands_after_term(element, text):
+        return text
     before, after = _MARKS.get(element.tag, ("", ""))
     return f"{before}{text}{after}"
+
+
+def _stands_after_term(definition: etree._Element, text: str) -> bool:
+    """Return whether a definition stands in the line of its term.
+
+    An empty one does not, nor a list of other terms, such as the sections of a chapter in contents. One field does.
+    """
+    begins_with_text = (definition.text or "").strip() or len(definition) == 0
+    if begins_with_text or definition[0].tag != "dl":
+        return text.strip() != ""
+    return [part.tag for part in definition[0]] == ["dt", "dd"]
 
 
 def _mark_item(text: str, mark: str) -> str:

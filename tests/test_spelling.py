@@ -8,6 +8,7 @@ from itertools import permutations
 import pytest
 
 from arag.retrieval.search.suggestions import telling_words
+from arag.retrieval.tools.fused import find_passages
 from arag.retrieval.tools.sets import make_tools
 from arag.text.normalise import words
 
@@ -38,6 +39,11 @@ def closest(results):
         ({"a": "It cost 1,234,567 crowns."}, "1.234.567", ("1,234,567", 1)),
         ({"a": "It was on 31/12/2024."}, "31.12.2024", ("31/12/2024", 1)),
         ({"a": "The sum is 0.50 kr."}, "0,5", ("0.50", 1)),
+        ({"a": "It weighs 0.5 kg.", "b": "Model 05", "c": "The 05-1 is 0 5."}, "0,5", ("0.5", 1)),
+        ({"a": "It is 0.5 % of all.", "b": "A share of 0.5."}, "0,5 %", ("0.5 %", 1)),
+        ({"a": "Pages of 1024 bytes."}, "1,024", ("1024", 1)),
+        ({"a": "Pages of 1024 bytes."}, "1 024", ("1024", 1)),
+        ({"a": "C'est l’écran."}, "l'écran", ("l’écran", 1)),
     ],
 )
 def test_another_spelling_of_the_same_letters_is_meant(make_index, texts, keyword, term):
@@ -53,6 +59,38 @@ def test_two_words_are_no_spelling_of_a_word_where_they_end_inside_another(make_
     """Not even a frequent one, of which not each place is read."""
     index = make_index({"a": f"A filter: {word}."} | {f"d{n}": text for n in range(60)})
     assert closest(index.keyword_search([word])) == {word: []}
+
+
+@pytest.mark.parametrize("keyword", ["0,5", "8,50", "12.5", "0.125", "2,71828", "1.234,50", "0,5 mm", "C#", "1,52 %"])
+def test_pieces_of_a_number_or_one_letter_are_no_spelling(make_index, keyword):
+    text = "Model 05 of 850, 125 and 152, 0125, 271828, 123450 and 1234-50; the letter C; 8-50, 0 5 and 12:5."
+    assert closest(make_index({"a": text}).keyword_search([keyword])) == {keyword: []}
+
+
+def test_a_frequent_word_is_found_with_both_apostrophes(make_index):
+    typed = {f"t{n}": "They don't mind." for n in range(5)}
+    printed = {f"p{n}": "We don’t mind." for n in range(4)}
+    keyword_search = make_tools(make_index(typed | printed), names="paper", top_k=9)[0]
+    assert keyword_search.invoke({"keywords": ["don't"]}).startswith("don't: 5 chunks (and 4 chunks as don’t).")
+    assert keyword_search.invoke({"keywords": ["don’t"]}).startswith("don’t: 4 chunks (and 5 chunks as don't).")
+
+
+def test_parts_of_a_word_in_katakana_are_words_of_the_corpus(make_index):
+    index = make_index({"a": "スクリーンは明るい。", "b": "ショットを撮る。", "c": "スクリプトとショートケーキ。"})
+    found = index.keyword_search(["スクリーンショット", "スクリーショー"], ranking="bm25")
+    assert closest(found) == {"スクリーンショット": [("スクリーン", 1), ("ショット", 1)], "スクリーショー": []}
+
+
+@pytest.mark.parametrize(
+    ("query", "missing"), [("1,024", {"1,024": ["1024"]}), ("1 024", {"1 024": ["1024"]}), ("l'écran", {})]
+)
+def test_on_a_page_passages_with_the_other_spelling_come_first(make_index, query, missing):
+    others = {f"d{n}": f"Table {n} of l and a." for n in range(9)}
+    index = make_index({"x": "Pages of 1024 bytes.", "y": "C'est l’écran."} | others)
+    passages, not_found = find_passages(index, query)
+    wanted = "y:0" if query == "l'écran" else "x:0"
+    assert [passage.shown.hit.chunk_id for passage in passages if passage.group == "words"] == [wanted]
+    assert (passages[0].group, not_found) == ("words", missing)
 
 
 @pytest.mark.parametrize("version", ["1.6.2", "3.6.0", "10.0.19"])

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from arag.retrieval.search.contents import is_in_contents
 from arag.retrieval.search.names import find_named
 from arag.retrieval.search.spellings import spell
-from arag.retrieval.search.suggestions import find_closest, telling_words
+from arag.retrieval.search.suggestions import find_closest, find_other_apostrophe, telling_words
 from arag.retrieval.search.unspaced import choose_nearest, find_phrase_parts
 from arag.retrieval.storage.contract import View
 from arag.retrieval.storage.records import KeywordRanking, Ranking
@@ -53,14 +53,16 @@ def keyword_search(
     ranked = view.rank(keywords, top_k, ranking=ranking)
     asked = _list_keywords(keywords, ranked)
     rare = [keyword for keyword in asked if keyword.chunks <= _RARE_CHUNKS][:_MAX_SUGGESTIONS]
+    for keyword in asked:
+        keyword.closest = find_other_apostrophe(keyword.text, view)
     for keyword in rare:
-        keyword.closest = find_closest(keyword.text, keyword.chunks, view)
+        keyword.closest = keyword.closest or find_closest(keyword.text, keyword.chunks, view)
     if ranking == "paper":
         chunks = _read_chunks(view, ranked)
         return _make_results(asked, asked, ranked, chunks)
 
     searched = asked
-    respellings = _choose_respellings(rare)
+    respellings = _choose_respellings(asked)
     texts = distinct([*keywords, *respellings])
     if len(texts) > len(keywords):
         ranked = view.rank(texts, top_k, ranking=ranking)

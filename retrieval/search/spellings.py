@@ -22,7 +22,11 @@ _YEAR = re.compile(r"(?:19|20)\d\d")
 _THOUSANDS = re.compile(r"\d{1,3}(?=(?:\d{3})*$)")
 _GAP = r"[\W_]{1,3}"
 _SHORT_END = re.compile(r"[\W_][^\W_]{1,3}$")
-_NUMBER = re.compile(r"(?P<whole>\d{1,3}(?:[,.'’ ]\d{3})+|\d+)(?:[.,](?P<decimals>\d+))?")
+_NUMBER = re.compile(
+    r"(?P<before>\W*)(?P<number>(?P<whole>[1-9]\d{0,2}(?:[,.'’ ]\d{3})+|\d+)(?:[.,](?P<decimals>\d+))?)(?P<behind>\W*)"
+)
+_THREE_DIGITS = re.compile(r"\d{3}(?!\d)")
+_APOSTROPHE = re.compile(r"(?<=\w)['’](?=\w)")
 _SEPARATORS = (("", "."), ("", ","), (",", "."), (".", ","), (" ", ","), (" ", "."), ("'", "."), ("’", "."))
 
 Choice = tuple[str, ...]  # words, each in one of its spellings
@@ -31,6 +35,17 @@ Choice = tuple[str, ...]  # words, each in one of its spellings
 def is_version(keyword: str) -> bool:
     """Return whether a keyword is the number of a version or a section, `1.6.2`, rather than `1.234.567` or a date."""
     return _SEVERAL_POINTS.fullmatch(keyword) is not None and _GROUPED_OR_DATE.fullmatch(keyword) is None
+
+
+def is_separated_number(keyword: str) -> bool:
+    """Return whether a keyword is a number with decimals or with thousands set apart: its pieces mean nothing."""
+    number = _NUMBER.fullmatch(keyword)
+    return number is not None and not number["number"].isdecimal()
+
+
+def swap_apostrophes(text: str) -> str:
+    """Return a text with printed apostrophes for typed ones, and the other way round: `don’t` for `don't`."""
+    return _APOSTROPHE.sub(lambda found: "’" if found[0] == "'" else "'", text)
 
 
 def spell(words: Collection[str], view: View) -> dict[str, list[str]]:
@@ -92,16 +107,24 @@ def _ends_a_word(text: str, view: View, *, may_begin_inside: bool) -> bool:
 
 
 def respell_number(keyword: str, view: View) -> Iterator[str]:
-    """Yield a number as the corpus writes it: `1234.5` as `1,234.50`."""
+    """Yield a number as the corpus writes it: `1234.5` as `1,234.50`; with its signs if it has them so: `0.5 %`."""
     number = _NUMBER.fullmatch(keyword)
-    if number is None or _YEAR.fullmatch(keyword):
+    if number is None or _YEAR.fullmatch(number["number"]):
         return
     forms = _write_number("".join(re.findall(r"\d", number["whole"])), number["decimals"] or "")
+    with_signs = [f"{number['before']}{form}{number['behind']}" for form in forms]
+    yield from _keep_alone(with_signs, view) or _keep_alone(forms, view)
+
+
+def _keep_alone(forms: Sequence[str], view: View) -> list[str]:
+    """Return the forms of a number that the corpus has, not only within longer numbers."""
     chunks_of = view.chunks_holding([[form] for form in forms], _CHUNKS_LOOKED_AT)
+    kept: list[str] = []
     for form, chunks in zip(forms, chunks_of, strict=True):
         alone = re.compile(rf"(?<!\d)(?<!\d[.,'’]){re.escape(form)}(?!\d|[.,'’]\d)")
         if any(alone.search(searchable(chunk.text)) for chunk in chunks.values()):
-            yield form
+            kept.append(form)
+    return kept
 
 
 def _write_number(whole: str, decimals: str) -> list[str]:
@@ -178,15 +201,18 @@ def _regroup(words: Sequence[str]) -> list[Sequence[str]]:
 
 
 def _join_neighbours(words: Sequence[str]) -> Iterator[Sequence[str]]:
-    """Yield the words with two neighbours as one word."""
+    """Yield the words with two neighbours as one word; numbers only where the second is of thousands: 0,5 is not 05."""
     for i in range(len(words) - 1):
+        has_digits_at_joint = words[i][-1].isdecimal() and words[i + 1][0].isdecimal()
+        if has_digits_at_joint and not _THREE_DIGITS.match(words[i + 1]):
+            continue
         joined = words[i] + words[i + 1]
         yield [*words[:i], joined, *words[i + 2 :]]
 
 
 def _split_word(words: Sequence[str]) -> Iterator[Sequence[str]]:
-    """Yield a single word as two words."""
-    if len(words) > 1:
+    """Yield a single word as two words, but not a number."""
+    if len(words) > 1 or words[0].isdecimal():
         return
     (word,) = words
     last_cut = len(word) - MIN_SPLIT_CHARACTERS

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import islice, product
+from itertools import chain, islice, product
 from math import log2
 
 from rapidfuzz import fuzz, process
@@ -14,11 +14,13 @@ from arag.retrieval.search.spellings import (
     MIN_SPLIT_CHARACTERS,
     Choice,
     choose,
+    is_separated_number,
     is_version,
     join,
     respell,
     respell_number,
     spell,
+    swap_apostrophes,
     without_chance,
 )
 from arag.retrieval.storage.batches import batches
@@ -39,6 +41,8 @@ _MIN_SIMILARITY = 75.0  # rapidfuzz ratio, 0 to 100
 _FREQUENCY_BONUS = 4.0  # of similarity, for each time that the chunks of a term double: a typo of it is rarer
 _MAX_SHARE = 0.01  # of all chunks: a part of a keyword that more chunks hold is too common to help
 _MIN_COMMON_CHUNKS = 3  # the same bound in a small corpus
+_MIN_LETTERS = 3  # of a keyword without its signs: C++ is not C
+_SIGN = re.compile(r"[^\w\s]")
 
 _Spellings = Sequence[list[str]]  # of each word of a keyword
 _Counts = dict[str, int]  # how many chunks hold each text
@@ -67,7 +71,7 @@ def find_closest(keyword: str, chunks: int, view: View) -> tuple[Term, ...]:
         respelled = _find_respelled(keyword, parts, chunks, view)
         if respelled:
             return respelled
-    if chunks:
+    if chunks or is_separated_number(keyword):
         return ()
     spelled = spell(parts, view)
     spellings = [spelled[part] for part in parts]
@@ -78,6 +82,16 @@ def find_closest(keyword: str, chunks: int, view: View) -> tuple[Term, ...]:
             return similar
         longest = len(parts) - 1
     return _find_parts(parts, spellings, longest, view)
+
+
+def find_other_apostrophe(keyword: str, view: View) -> tuple[Term, ...]:
+    """Find a keyword with the other apostrophe: keyboards have ' and books have ’."""
+    lowered = searchable(keyword)
+    swapped = swap_apostrophes(lowered)
+    if swapped == lowered:
+        return ()
+    counts = _count([swapped], view)
+    return _make_terms(list(counts), counts, view, is_respelled=True)
 
 
 def telling_words(keyword: str) -> list[str]:
@@ -120,10 +134,14 @@ def _find_respelled(
     """Find other spellings of a keyword's letters, those in the most chunks first."""
     lowered = searchable(keyword)
     other_width = searchable(unicodedata.normalize("NFKC", keyword))
-    spellings = respell(parts, view)
+    spellings: Iterable[str] = respell_number(lowered, view)
+    if not is_separated_number(lowered):
+        spellings = chain(respell(parts, view), spellings)
     if len(parts) == 1:
         spellings = without_chance(spellings, view, is_known=chunks > 0)
-    counts = _count_without(lowered, [other_width, *spellings, *respell_number(lowered, view)], view)
+    if _SIGN.search(lowered):
+        spellings = [text for text in spellings if not _is_too_short(text)]
+    counts = _count_without(lowered, [other_width, *spellings], view)
     helpful: _Counts = {}
     for text, count in counts.items():
         # The keyword without a bracket or a quotation mark helps only if more chunks hold it.
@@ -131,6 +149,12 @@ def _find_respelled(
             helpful[text] = count
     best = sorted(helpful, key=lambda text: (-helpful[text], text))
     return _make_terms(best, helpful, view, is_respelled=True)
+
+
+def _is_too_short(text: str) -> bool:
+    """Return whether a text has too few letters to be a spelling of a keyword with signs: `c` of C++."""
+    letters = "".join(words(text))
+    return letters.isalpha() and len(letters) < _MIN_LETTERS and not is_east_asian(letters)
 
 
 # --- similar words ---
@@ -217,7 +241,8 @@ def _find_parts(
         runs = islice(_list_runs(parts, spellings, length), _MAX_RUNS)
         few: _Counts = {}
         for text, count in _count(runs, view).items():
-            if count <= most and len(text) > 1:
+            is_of_digits = " " in text and text.replace(" ", "").isdecimal()  # pieces of a number, such as 0,5 mm
+            if count <= most and len(text) > 1 and not is_of_digits:
                 few[text] = count
         if few:
             rarest_first = sorted(few, key=lambda text: (few[text], text))

@@ -20,6 +20,7 @@ from arag.retrieval.presentation.selection import (
     show_semantic_hits,
 )
 from arag.retrieval.search.contents import is_in_contents
+from arag.retrieval.search.spellings import swap_apostrophes
 from arag.retrieval.tools.retriever import is_quoted, list_keywords
 from arag.retrieval.types import Chunk, Hit, KeywordResults, SemanticResults
 from arag.text.normalise import searchable
@@ -61,10 +62,13 @@ def find_passages(index: Index, query: str) -> tuple[list[Passage], dict[str, li
     if not is_quoted(query) and knows_script(index.embedder.name, query):
         selections.append(show_semantic_hits(_find_nearest(index, query)))
     missing: dict[str, list[str]] = {}
+    sought: list[set[str]] = []  # the spellings of each keyword that is anywhere
     for report in by_keyword.keywords:
-        if not report.chunks:
+        respelled = report.searched_as or ""
+        if not report.chunks and searchable(respelled) != swap_apostrophes(searchable(report.keyword)):
             missing[report.keyword] = [term.text for term in list_closest(report)]
-    sought = len(by_keyword.keywords) - len(missing)
+        if report.chunks or respelled:
+            sought.append({report.keyword, respelled})
     scores: dict[str, float] = defaultdict(float)
     hits: dict[str, ShownHit] = {}
     for selection in selections:
@@ -73,11 +77,12 @@ def find_passages(index: Index, query: str) -> tuple[list[Passage], dict[str, li
             hits.setdefault(shown.hit.chunk_id, shown)
 
     def has_all(hit: Hit) -> bool:
-        return 0 < sought <= sum(_begins_word(keyword, hit.chunk) for keyword in hit.keyword_counts)
+        begun = {keyword for keyword in hit.keyword_counts if _begins_word(keyword, hit.chunk)}
+        return bool(sought) and all(begun & spellings for spellings in sought)
 
     def rank_of(chunk_id: str) -> tuple[bool, bool, bool, float, str]:
         hit = hits[chunk_id].hit
-        has_all_as_written = hit.keyword_counts.keys() >= set(keywords)
+        has_all_as_written = has_all(hit) and hit.keyword_counts.keys() >= set(keywords)
         return is_in_contents(hit), not has_all(hit), not has_all_as_written, -scores[chunk_id], chunk_id
 
     passages: dict[str, Passage] = {}  # by their texts

@@ -20,7 +20,8 @@ from arag.text.words import list_terms
 Search: TypeAlias = Literal["semantic", "keyword"]
 
 _QUOTED = re.compile(r"[\"“]([^\"“”]+)[\"”]")
-_NUMBER = re.compile(r"(?<![\w.,:/-])v?\d+(?:[.,:]\d+)+(?![\w/-])")  # also a version or a time of the day
+# Also a version or a time of the day. A space sets thousands apart where no other number begins so, as in 1 024.
+_NUMBER = re.compile(r"(?<![\w.,:/-])(?:[1-9]\d{0,2} 0\d\d(?: \d{3})*(?:[.,]\d+)?|v?\d+(?:[.,:]\d+)+)(?![\w/-])")
 _MAX_KEYWORDS = 50  # of one query: each is looked for in the whole corpus
 
 

@@ -360,3 +360,32 @@ def test_each_sentence_of_an_excerpt_has_the_title_alone():
         ("Git", "It is one."),
         ("Git", "It is another."),
     ]
+
+
+def test_a_document_named_by_its_version_is_read_first_and_its_title_may_tell_when(make_index):
+    releases = {
+        f"{name}.md": f"# Mill Release {version} On {date}\n\nMill Works counts its gates."
+        for name, version, date in [("a", "3.8.2", "2014-02-03"), ("b", "3.9.2", "2015-11-02"), ("c", "3.9.20", "2016")]
+    }
+    agent = create_arag_agent("extractive", make_index(releases))
+    state = agent.invoke(asked("When was Mill 3.9.2 released?"))
+    assert state["answer"] == f"Mill Release 3.9.2 On 2015-11-02 [b.md:0]\n{NOTICE}"
+    read = [call["arguments"]["chunk_ids"] for call in state["trace"] if call["tool"] == "chunk_read"]
+    assert read == [["b.md:0"]]
+    assert admits_no_answer(agent.invoke(asked("When was Mill 3.9.3 released?"))["answer"])
+    assert admits_no_answer(agent.invoke(asked("When was Mill released?"))["answer"])
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "2. Click on Wheel to open the Gate panel.",
+        "Open the panel with Gate… or Wheel.",
+        "パネル Gate は Wheel…を選んで開きます。",
+    ],
+)
+def test_no_sentence_is_quoted_twice(make_index, text):
+    index = make_index({"mill.md": f"# The mill\n\nThe miller sleeps.\n\n{text}\n\nRest for a while."})
+    answer = create_arag_agent("extractive", index).invoke(asked("Which Gate panel opens the Wheel?"))["answer"]
+    assert answer.count("Wheel") == 1
+    assert text in answer

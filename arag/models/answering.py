@@ -39,6 +39,7 @@ _DAY = re.compile(
     r"\b(?:January|February|March|April|May|June|July|August|September|October|November|December"
     r"|(?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)days?|today|spring|summer|autumn|winter|noon|midnight)\b"
 )
+_YEAR = re.compile(r"\b(?:1\d|20)\d\d\b")
 _PLACE = re.compile(r"/\w|\b(?:in|at|on|under|inside|near|below|above) \w", re.IGNORECASE)
 _DEFINES = re.compile(
     r"[^.]{0,60}\b(?:(?:is|are|was|were) (?:an?|the|any|one|when|not)\b|means?\b|refers? to\b|denotes?\b|stands? for\b)"
@@ -76,8 +77,18 @@ class Candidate:
     @cached_property
     def words(self) -> set[str]:
         """The content words of both; "die" is none in a German sentence."""
-        words = content_words(f"{self.title} {self.text}")
+        words = telling_words(f"{self.title} {self.text}")
         return words - SHARED_WORDS if is_foreign(self.text) else words
+
+
+def telling_words(text: str) -> set[str]:
+    """Return the content words of a text, and its versions as a whole: `3.9.2`."""
+    return content_words(text).union(find_versions(text))
+
+
+def find_versions(text: str) -> list[str]:
+    """Return the versions, and other numbers with a point, in a text."""
+    return _VERSION.findall(text)
 
 
 def only_asks(text: str) -> bool:
@@ -95,6 +106,12 @@ def may_answer(question: str, words: set[str], text: str) -> bool:
     return _says_more(text, words) and _has_kind(text, question, words)
 
 
+def title_tells_when(question: str, words: Collection[str], title: str) -> bool:
+    """Return whether a question asks when, and a title has a year beside the question's content words."""
+    told = telling_words(title).difference(words)
+    return _ASKS_WHEN.search(question) is not None and any(map(_YEAR.search, told))
+
+
 def may_answer_foreign(question: str, title: str, text: str) -> bool:
     """Return whether a sentence has what a question in another language than English asks for.
 
@@ -102,8 +119,8 @@ def may_answer_foreign(question: str, title: str, text: str) -> bool:
     """
     if _ASKS_FOREIGN_HOW_MANY.search(question) and not _FOREIGN_NUMBER.search(_without_asked(text, question)):
         return False
-    said = _VERSION.findall(f"{title} {text}")
-    return all(version in said for version in _VERSION.findall(question))
+    said = find_versions(f"{title} {text}")
+    return all(version in said for version in find_versions(question))
 
 
 def describe_count(result: str, pattern: str) -> str:

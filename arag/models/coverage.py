@@ -7,9 +7,9 @@ from collections import Counter
 from collections.abc import Collection, Iterable
 from math import log
 
+from arag.models.answering import find_versions, telling_words
 from arag.models.notes import Sentence
 from arag.text.languages import COMMON_WORDS, SHARED_WORDS, has_english
-from arag.text.words import content_words
 
 _ENDING = 3  # letters at the end of a word in another language than English, which may differ
 _START = 5  # letters that may not
@@ -26,7 +26,7 @@ class Coverage:
         self._found: dict[Sentence, frozenset[str]] = {}
         counts = Counter[str]()
         for sentence in sentences:
-            counts.update(self._find(content_words(sentence.text)))
+            counts.update(self._find(telling_words(sentence.text)))
         rarity = {word: _COMMON + log((1 + len(sentences)) / (1 + counts[word])) for word in words}
         total = sum(rarity.values())
         self._weights = {word: weight / total for word, weight in rarity.items()}
@@ -50,8 +50,8 @@ class Coverage:
         return frozenset(word for word, starts in self._starts.items() if all(start in said for start in starts))
 
     def _list_starts(self, word: str) -> list[str]:
-        """Return how the parts of a word begin, after a space; of an English word, which is stemmed, all of it."""
-        if self._is_english:
+        """Return how the parts of a word begin, after a space; all of a version, and of a stemmed English word."""
+        if self._is_english or find_versions(word) == [word]:
             return [f" {word} "]
         return [f" {part[: max(_START, len(part) - _ENDING)]}" for part in self._split([word])]
 

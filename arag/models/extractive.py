@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 from uuid import uuid4
 
@@ -21,7 +22,15 @@ from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResu
 from langchain_core.runnables import Runnable
 from langchain_core.utils.function_calling import convert_to_openai_tool
 
-from arag.models.answering import leads_in, may_answer, may_answer_foreign, only_asks
+from arag.models.answering import (
+    find_versions,
+    leads_in,
+    may_answer,
+    may_answer_foreign,
+    only_asks,
+    telling_words,
+    title_tells_when,
+)
 from arag.models.coverage import Coverage
 from arag.models.names import EXTRACTIVE
 from arag.models.notes import Notes, Sentence, read_conversation
@@ -39,6 +48,7 @@ _MAX_OPEN_WORDS_PER_SEARCH = 3
 _MIN_SHARE = 0.35  # of the weight of a question's words: in the sentence that has most of them
 _MIN_TOGETHER = 0.5  # in all quotes
 _MIN_FOREIGN_TOGETHER = 0.45  # the same in other languages than English: endings hide words there
+_MIN_IN_TITLE = 0.75  # in a title that answers
 _MIN_SIMILARITY = 0.5  # of a quote that has only names of the question: other words may say it
 _NEARNESS = 0.2  # what nearness in meaning counts, against all words of the question
 _LINK_BONUS = 1.2  # in words: for a sentence with a name that an earlier quote has brought up
@@ -97,27 +107,37 @@ def _reply(messages: Sequence[BaseMessage], tools: Sequence[Any]) -> AIMessage:
     coverage = Coverage(_list_stems(question), notes.sentences.values(), is_english=_is_in_english(question))
     quotes = _choose_sentences(notes, coverage)
     tool_names = {tool["function"]["name"] for tool in tools}
-    reply = _choose_call(notes, quotes, tool_names)
+    reply = _choose_call(notes, quotes, coverage, tool_names)
     if reply is None:
         reply = AIMessage(_answer(notes, quotes, coverage))
     return reply.model_copy(update={"response_metadata": {"model_name": EXTRACTIVE}})
 
 
-def _choose_call(notes: Notes, quotes: Sequence[Sentence], tools: set[str]) -> AIMessage | None:
+def _choose_call(
+    notes: Notes,
+    quotes: Sequence[Sentence],
+    coverage: Coverage,
+    tools: set[str],
+) -> AIMessage | None:
     """Return the next tool call, or None when it is time to answer."""
     call = _search_for_question(notes, tools)
     if call is not None:
         return call
-    if len(notes.calls) < _MAX_SEARCHES:
+    call = _read(notes, notes.named[:_MAX_QUOTES], tools)
+    if call is not None:
+        return call
+    if len(notes.calls) < _MAX_SEARCHES and not _find_title(notes, coverage):
         call = _follow_name(notes, quotes, tools)
         if call is not None:
             return call
-    if "chunk_read" not in tools:
-        return None
+    return _read(notes, [quote.chunk_id for quote in quotes], tools)
+
+
+def _read(notes: Notes, chunk_ids: Iterable[str], tools: set[str]) -> AIMessage | None:
+    """Return a call that reads those of some chunks that were not read yet."""
     earlier = " / ".join(notes.calls)
-    chunk_ids = dict.fromkeys(quote.chunk_id for quote in quotes)
-    unread = [chunk_id for chunk_id in chunk_ids if chunk_id.lower() not in earlier]
-    if not unread:
+    unread = [chunk_id for chunk_id in dict.fromkeys(chunk_ids) if chunk_id.lower() not in earlier]
+    if "chunk_read" not in tools or not unread:
         return None
     return _call("chunk_read", chunk_ids=unread)
 
@@ -195,7 +215,7 @@ def _list_stems(question: str) -> set[str]:
     asked = _list_asked(question)
     literals = [word for word in asked if find_literals(word)]
     others = [word for word in asked if word not in literals]
-    return content_words(" ".join(others)).union(map(stem, literals))
+    return content_words(" ".join(others)).union(map(stem, literals), find_versions(question))
 
 
 def _is_in_english(question: str) -> bool:
@@ -219,15 +239,44 @@ def _choose_sentences(notes: Notes, coverage: Coverage) -> list[Sentence]:
     pool = [sentence for sentence in sentences if not only_asks(sentence.text) and not leads_in(sentence.text)]
     if not any(map(coverage.find, pool)):
         pool = sentences
+    title = _find_title(notes, coverage)
+    if title:
+        return [_quote_title(title, coverage, sentences)]
     while pool and len(quotes) < _MAX_QUOTES:
         best = max(pool, key=gain)
         if gain(best) <= 0:
             break
         quotes.append(best)
-        pool.remove(best)
+        pool = [sentence for sentence in pool if not _repeats(sentence, best)]
         open_words -= coverage.find(best)
         links.update(name.lower() for name in best.new_names(notes.question))
     return quotes
+
+
+def _find_title(notes: Notes, coverage: Coverage) -> str:
+    """Return the only title with a year and nearly all of a question for a time; empty if there is none."""
+    titles = {sentence.title for sentence in notes.sentences.values()}
+    dated = [title for title in titles if title_tells_when(notes.question, coverage.words, title)]
+    telling = [title for title in dated if coverage.weigh(coverage.find(Sentence("", title, title))) >= _MIN_IN_TITLE]
+    return telling[0] if len(telling) == 1 else ""
+
+
+def _quote_title(title: str, coverage: Coverage, sentences: Sequence[Sentence]) -> Sentence:
+    """Return the sentence that says most of a title's answer again, where a citation opens; or else the title."""
+    told = telling_words(title) - coverage.words
+    below = [sentence for sentence in sentences if sentence.title == title]
+    best = max(below, key=lambda sentence: len(told & telling_words(sentence.text)))
+    if told.isdisjoint(telling_words(best.text)):
+        return replace(best, text=title)
+    return best
+
+
+def _repeats(sentence: Sentence, quote: Sentence) -> bool:
+    """Return whether a sentence is a part of a quote, or a quote with little else, such as its number in a list."""
+    if sentence.chunk_id != quote.chunk_id:
+        return False
+    is_longer = quote.text in sentence.text and len(sentence.text) < 2 * len(quote.text)
+    return is_longer or sentence.text in quote.text
 
 
 def _tells_of(names: Iterable[str], text: str) -> bool:
@@ -266,18 +315,22 @@ def _find_answers(notes: Notes, quotes: Sequence[Sentence], coverage: Coverage) 
     needed = _MIN_TOGETHER if _is_in_english(notes.question) else _MIN_FOREIGN_TOGETHER
     if max(shares) < _MIN_SHARE or coverage.weigh(said) < needed:
         return []
-    answers = [quote for quote in quotes if coverage.find(quote) and _may_answer(quote, notes)]
+    answers = [quote for quote in quotes if coverage.find(quote) and _may_answer(quote, notes, coverage)]
     said = frozenset[str]().union(*map(coverage.find, answers))
-    if said <= content_words(" ".join(find_names(notes.question))):
+    if not said.issuperset(find_versions(notes.question)):
+        return []
+    if said <= telling_words(" ".join(find_names(notes.question))):
         return [
             quote for quote in answers if notes.similarities.get((quote.chunk_id, quote.text), 0.0) >= _MIN_SIMILARITY
         ]
     return answers
 
 
-def _may_answer(quote: Sentence, notes: Notes) -> bool:
+def _may_answer(quote: Sentence, notes: Notes, coverage: Coverage) -> bool:
     """Return whether a quote has what the question asks for."""
     question = notes.question
+    if quote.title and quote.title == _find_title(notes, coverage):
+        return True
     if _is_in_english(question):
         return may_answer(question, _list_stems(question), quote.text)
     return not only_asks(quote.text) and may_answer_foreign(question, f"{quote.title} {quote.headings}", quote.text)

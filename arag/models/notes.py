@@ -24,7 +24,8 @@ _PLACE = re.compile(r"(?:^|, )(?:part \d+ of \d+|(?:page|slide)s? \d+|sheets? ).
 # A heading, row, fence or item.
 _LINE = re.compile(r"^(?:\s*(?:[#|]|```|[-*+•] |\d{1,3}[.)] ).*|[^\n|]+ \| .*)$", re.MULTILINE)
 _HEADINGS = re.compile(r"^(?:[^\n|:]+ > )+[^\n|:]+:\s", re.MULTILINE)  # in front of an excerpt's sentences
-_SENTENCE_END = re.compile(r"(?<=[.!?])\s+|(?<=[.!?][\"”’)])\s+|(?<=[。！？])(?![”’」』）])|\n\s*\n|…")
+_SENTENCE_END = re.compile(r"(?<=[.!?])\s+|(?<=[.!?][\"”’)])\s+|(?<=[。！？])(?![”’」』）])|\n\s*\n|(?<!\S)…|(?<=…)\s+")
+_ITEM_NUMBER = re.compile(r"\s*\d{1,3}[.)]\s*")
 
 
 @dataclass(frozen=True)
@@ -62,6 +63,7 @@ class Notes:
     question: str
     sentences: dict[tuple[str, str], Sentence] = field(default_factory=dict)
     similarities: dict[tuple[str, str], float] = field(default_factory=dict)  # of sentences, to the question itself
+    named: list[str] = field(default_factory=list)  # chunks of documents in whose name alone a keyword was found
     calls: list[str] = field(default_factory=list)  # queries, joined keywords and ids, in lower case
     has_counted: bool = False  # whether `grep` was called, perhaps in vain
     count: str = ""  # of the lines that a `grep` found, as a sentence
@@ -88,13 +90,16 @@ class Notes:
             body = cut_out(body, find_lists(body, title))  # contents only name what other sentences say
             # Headings, rows and items are not part of a sentence: blank lines set them apart.
             separated = _LINE.sub(r"\n\n\g<0>\n\n", f"{excerpt}\n{body}")
-            for sentence in _join_lead_ins(_SENTENCE_END.split(separated)):
+            for sentence in _join_lead_ins(_split_sentences(separated)):
                 self.add(chunk_id, title, sentence)
 
     def add_results(self, results: dict[str, Any]) -> None:
         """Add the sentences of a search's results, and their similarities to its query."""
         is_semantic = "query" in results
+        frequencies = results.get("document_frequency", {})
         for hit in results["hits"]:
+            if any(frequencies.get(keyword) == 0 for keyword in hit.get("in_name", ())):
+                self.named.append(hit["chunk_id"])
             similarity = max(0.0, hit["score"]) if is_semantic else 0.0
             for sentence in _join_shown_lead_ins(hit["sentences"]):
                 if not sentence.get("cut") and not sentence.get("in_contents"):
@@ -112,10 +117,26 @@ class Notes:
         self.calls.append(" ".join(texts).lower())
 
 
+def _split_sentences(text: str) -> list[str]:
+    """Split a text into sentences; an item's number, and an ellipsis before a small letter, end none."""
+    sentences: list[str] = []
+    for piece in filter(str.strip, _SENTENCE_END.split(text)):
+        if sentences and _goes_on(sentences[-1], piece):
+            sentences[-1] = f"{sentences[-1]} {piece}"
+        else:
+            sentences.append(piece)
+    return sentences
+
+
+def _goes_on(sentence: str, following: str) -> bool:
+    is_inside = sentence.endswith("…") and following[0].islower()
+    return is_inside or _ITEM_NUMBER.fullmatch(sentence) is not None
+
+
 def _join_lead_ins(sentences: Sequence[str]) -> list[str]:
     """Join each sentence that ends in a colon with the one after it, which is what it says."""
     joined: list[str] = []
-    for sentence in filter(str.strip, sentences):
+    for sentence in sentences:
         if joined and leads_in(joined[-1]):
             joined[-1] = f"{joined[-1]}\n{sentence}"
         else:

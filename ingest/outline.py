@@ -31,7 +31,8 @@ _LABEL = (
 )
 _JOKE_OR_ADDRESS = r"[:;]-?[)(DP]$|\w@\w|://"
 # A small (c) without a year is a part of a law.
-_RIGHTS = r"^\(C\)|(?i:©|\(c\) *[12]\d{3}|^Copyright (?:by |\(c\)|various |.*\b[12]\d{3}\b)|\ball rights reserved\b)"
+_COPYRIGHT = r"^Copyright (?:by |\(c\)|various |[12]\d{3}\b|(?!.*\b(?:of|in|Act|Law)\b).*\b[12]\d{3}\b)"
+_RIGHTS = rf"^\(C\)|(?i:©|\(c\) *[12]\d{{3}}|{_COPYRIGHT}|\ball rights reserved\b)"
 _QUESTION = re.compile(r"(?:How|What|When|Where|Which|Who|Whom|Whose|Why)\b")
 _VERB = re.compile(
     r"\bI(?=[ '’]\w)|\b(?:you|we|they|he|she|it|is|are|was|were|am|does|do|did|has|have|had|will|would|can|could|should"

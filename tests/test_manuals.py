@@ -112,6 +112,21 @@ def test_entities_that_stand_for_whole_paragraphs_are_left_out(read):
     assert content.left_out == ("entities that the file does not define (app, license, notice, terms)",)
 
 
+@pytest.mark.parametrize(
+    ("definitions", "text"),
+    [
+        ('<!ENTITY app "Lamp"><!ENTITY app "Second"><!-- <!ENTITY old "Old"> -->', "Lamp and old."),
+        ('<!ENTITY app "<b>open"><!ENTITY old "&old;">', "app and old."),
+    ],
+)
+def test_the_first_definition_of_an_entity_counts_and_a_damaged_one_is_none(tmp_path, definitions, text):
+    (tmp_path / "index.docbook").write_text(f"<!DOCTYPE book [{definitions}]><book><title>Lamps</title></book>")
+    chapter = tmp_path / "chapter.docbook"
+    chapter.write_text("<chapter><title>Care</title><para>&app; and &old;.</para></chapter>")
+    with Readers() as readers:
+        assert readers.read(chapter).text.endswith(text)
+
+
 def test_chapters_have_the_entities_of_their_book(tmp_path):
     lamp = "<!ENTITY lamp '<application>Lampyr</application>'>"
     entities = f'<!ENTITY app "&lamp; 2">{lamp}<!ENTITY wicks SYSTEM "wicks.docbook">'

@@ -874,6 +874,7 @@ def test_a_sentence_is_no_title(read):
         ("The mills consist of", ""),
         ("License Terms", "License Terms"),
         ("Copyright and Porting", "Copyright and Porting"),
+        ("Copyright Act of 1976", "Copyright Act of 1976"),
         ("Epilogue: The Return", "Epilogue: The Return"),
         ("The Long Winter: A Chronicle", "The Long Winter: A Chronicle"),
     ],

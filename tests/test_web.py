@@ -7,6 +7,7 @@ import re
 import socket
 import sys
 from contextlib import contextmanager
+from unittest.mock import Mock
 from urllib.parse import quote
 
 import httpx
@@ -20,6 +21,7 @@ from starlette.testclient import TestClient
 from arag import open_index, serve_web
 from arag.errors import IndexNotFoundError, InputError, ModelError
 from arag.ingest.pipeline import run_ingest
+from arag.retrieval.types import DocumentInfo
 from arag.system.worker_pool import WorkerPool
 from arag.system.worker_process import WorkerProcess
 from arag.web import originals
@@ -641,6 +643,12 @@ def test_a_file_that_is_not_there_any_more_or_is_a_link_is_not_sent(folder, clie
         moved.rename(original)
     for chunk in ("light.pdf:0", "open:0"):
         assert soup(client.get(f"/passage?chunk={chunk}")).select_one(".warn") is None
+
+
+def test_a_file_that_may_not_be_read_is_told(folder, monkeypatch):
+    monkeypatch.setattr(originals, "hash_file", Mock(side_effect=PermissionError))
+    document = DocumentInfo("light.pdf", "", str(folder / "corpus" / "light.pdf"), {}, 1, file_hash="0")
+    assert originals.find_original(document) == (None, "The file cannot be read: only its text can be shown.")
 
 
 # --- starting ---

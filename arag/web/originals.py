@@ -31,7 +31,11 @@ def find_original(document: DocumentInfo) -> tuple[Path | None, str]:
         return None, "The file is not where it was when it was read: only its text can be shown."
     if holds_others or path.is_symlink() or not path.is_file():
         return None, ""
-    if document.file_hash and hash_file(path) != document.file_hash:
+    try:
+        has_changed = document.file_hash != "" and hash_file(path) != document.file_hash
+    except OSError:  # it may not be read, or has just gone
+        return None, "The file cannot be read: only its text can be shown."
+    if has_changed:
         return None, "The file has changed since it was read: only the text from before can be shown."
     return path, ""
 

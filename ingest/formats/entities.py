@@ -20,6 +20,7 @@ _DOCTYPE = re.compile(
 )
 _ENTITY = re.compile(r"&([A-Za-z_][\w.-]*);")
 _TEXT_ENTITY = re.compile(r"<!ENTITY\s+([A-Za-z_][\w.-]*)\s+(\"[^\"%]*\"|'[^'%]*')\s*>")
+_COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
 _BOOK = "index.docbook"  # beside its chapters, which leave their entities to it
 _UNDEFINED = re.compile("\ue000(.+?)\ue001")  # in a parsed text: the name of an entity
 _ONLY_UNDEFINED = re.compile("(?:\\s*\ue000[^\ue001]+\ue001)+\\s*")
@@ -42,13 +43,6 @@ def parse_with_entities(path: Path) -> tuple[etree._Element, list[str]]:
     Raises:
         DamagedError: It is not well-formed.
     """
-    parser = etree.XMLParser(
-        load_dtd=True,
-        resolve_entities=True,
-        no_network=True,
-        remove_comments=True,
-        remove_pis=True,
-    )
     data = path.read_bytes()
     start = _DECLARATION.match(data)
     head = start[0] if start else b""
@@ -56,18 +50,35 @@ def parse_with_entities(path: Path) -> tuple[etree._Element, list[str]]:
     declared = _DOCTYPE.match(data, prolog.end() if prolog else len(head))
     book = _read_beside(path.parent / _BOOK).decode(errors="replace")
     of_book = _find_definitions(data.decode(errors="replace"), book)
-    parser.resolvers.add(_Definitions(path, of_book, declared))
     rest = data[declared.end() :] if declared else _END_OF_DOCTYPE + data[len(head) :]
     try:
-        root = _parse(head + _DOCTYPE_OF_ALL, rest, parser)
-    except etree.XMLSyntaxError as error:
-        raise DamagedError(f"damaged: {error.msg}") from error
+        root = _parse(head + _DOCTYPE_OF_ALL, rest, _make_parser(_Definitions(path, of_book, declared)))
+    except etree.XMLSyntaxError:
+        undefined = dict.fromkeys(of_book, "")  # the fault may lie in the book's definitions
+        try:
+            root = _parse(head + _DOCTYPE_OF_ALL, rest, _make_parser(_Definitions(path, undefined, declared)))
+        except etree.XMLSyntaxError as error:
+            raise DamagedError(f"damaged: {error.msg}") from error
     return root, sorted(_show_names(root))
+
+
+def _make_parser(definitions: _Definitions) -> etree.XMLParser:
+    parser = etree.XMLParser(
+        load_dtd=True,
+        resolve_entities=True,
+        no_network=True,
+        remove_comments=True,
+        remove_pis=True,
+    )
+    parser.resolvers.add(definitions)
+    return parser
 
 
 def _find_definitions(text: str, book: str) -> dict[str, str]:
     """Return what the entities of a text stand for in its book, in quotation marks, or an empty string; by name."""
-    in_book = dict(_TEXT_ENTITY.findall(book))
+    in_book: dict[str, str] = {}
+    for name, value in _TEXT_ENTITY.findall(_COMMENT.sub("", book)):
+        in_book.setdefault(name, value)  # as in XML, the first one counts
     definitions: dict[str, str] = {}
     names = _ENTITY.findall(text)
     while names:

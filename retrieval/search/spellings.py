@@ -25,6 +25,7 @@ _SHORT_END = re.compile(r"[\W_][^\W_]{1,3}$")
 _NUMBER = re.compile(
     r"(?P<before>\W*)(?P<number>(?P<whole>[1-9]\d{0,2}(?:[,.'’ ]\d{3})+|\d+)(?:[.,](?P<decimals>\d+))?)(?P<behind>\W*)"
 )
+_TIME = re.compile(r"(?:[01]?\d|2[0-3])[.,][0-5]\d")
 _THREE_DIGITS = re.compile(r"\d{3}(?!\d)")
 _APOSTROPHE = re.compile(r"(?<=\w)['’](?=\w)")
 _SEPARATORS = (("", "."), ("", ","), (",", "."), (".", ","), (" ", ","), (" ", "."), ("'", "."), ("’", "."))
@@ -107,11 +108,16 @@ def _ends_a_word(text: str, view: View, *, may_begin_inside: bool) -> bool:
 
 
 def respell_number(keyword: str, view: View) -> Iterator[str]:
-    """Yield a number as the corpus writes it: `1234.5` as `1,234.50`; with its signs if it has them so: `0.5 %`."""
+    """Yield a number as the corpus writes it: `1234.5` as `1,234.50`; with its signs if it has them so: `0.5 %`.
+
+    A number may be a time: `10.30` is `10:30`, too.
+    """
     number = _NUMBER.fullmatch(keyword)
     if number is None or _YEAR.fullmatch(number["number"]):
         return
     forms = _write_number("".join(re.findall(r"\d", number["whole"])), number["decimals"] or "")
+    if _TIME.fullmatch(keyword):
+        forms.append(re.sub("[.,]", ":", keyword))
     with_signs = [f"{number['before']}{form}{number['behind']}" for form in forms]
     yield from _keep_alone(with_signs, view) or _keep_alone(forms, view)
 

@@ -177,6 +177,20 @@ def test_a_label_stays_with_a_text_below_it(read, below):
 
 
 @pytest.mark.parametrize(
+    ("related", "kept"),
+    [
+        ("<p class=related>The work of Ann was done in 1990.</p>", "The work of Ann"),
+        ("<p class=related>灯は石油を燃やす。</p>", "灯は石油を燃やす。"),
+        ("<div class=related><p>The light</p><p>burns oil</p></div>", "burns oil"),
+        ("<table class=related><tr><td>Rye<td>4</table>", "Rye | 4"),
+        ("<div>The light burns oil since 1990.<p class=related>See also</p></div>", "burns oil"),
+    ],
+)
+def test_a_text_named_as_related_stays_above_links(read, related, kept):
+    assert kept in read("a.html", f"{BODY}<section>{related}<p><a href=d.html>Dues</a></p></section>").text
+
+
+@pytest.mark.parametrize(
     "page",
     [
         250 * "<div role=navigation>" + 20_000 * "<a><b>Lamps</b></a>",

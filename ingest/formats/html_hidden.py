@@ -8,6 +8,9 @@ from typing import Any
 
 from lxml import etree
 
+from arag.ingest.boundaries import ENDS
+from arag.text.normalise import collapse_whitespace
+
 _HIDDEN_BY_STYLE = re.compile(r"(?:^|;)\s*(?:display\s*:\s*none|visibility\s*:\s*hidden)\b", re.IGNORECASE)
 _MAY_BE_HIDDEN = etree.XPath("//*[@hidden or @aria-hidden or @style][not(self::html or self::body)]")
 _NAVIGATION = etree.XPath(
@@ -21,7 +24,9 @@ _TEXT_BESIDE_LINKS = etree.XPath(
     ".//text()[not(ancestor::a or ancestor::h1 or ancestor::h2 or ancestor::h3 or ancestor::h4 or ancestor::script)]"
 )
 # The label above links to related pages: LibreOffice, too, names it so.
-_RELATED = etree.XPath("//*[@class = 'related'][not(.//a[@href])][normalize-space()]")
+_RELATED = etree.XPath("//*[@class = 'related'][not(.//a[@href] or self::table or .//table or .//p or .//li)]")
+_LABEL = re.compile(rf"(?!.*[{re.escape(ENDS)}])\S+(?: \S+){{0,3}}")
+_MAX_LABEL = 60  # characters: some scripts have no spaces
 _HAS_LINK = etree.XPath("boolean(descendant-or-self::a[@href])")
 # A script shows one of the texts, by the reader's system or program, as in the help of LibreOffice.
 _SWITCHES = etree.XPath(
@@ -108,6 +113,9 @@ def _find_related(page: etree._Element) -> Iterator[etree._Element]:
         parent = label.getparent()
         stands_alone = len(parent) == 1 and parent.tag == "div"
         start = parent if stands_alone else label
+        text = collapse_whitespace("".join(start.itertext()))
+        if len(text) > _MAX_LABEL or not _LABEL.fullmatch(text):
+            continue
         if not all(map(_has_only_links, start.itersiblings())):
             continue
         below = list(filter(_HAS_LINK, start.itersiblings()))

@@ -306,6 +306,10 @@ class TestHtml:
                 "<table><tr><th>A<th>B<tr><td>1[a]<td>2[b]<tbody class=footnotes><tr><td><p>[a] x<p>[b] y</table>z",
                 "A | B\nA: 1[a] | B: 2[b]\n\n[a] x\n\n[b] y\n\nz",
             ),
+            (
+                "<table><tr><th>A<th>B<tr><td>1<td>2<tbody class=footnotes><tr><td colspan=2>A <b>note</b>.</table>",
+                "A | B\nA: 1 | B: 2\n\nA note.",
+            ),
             ("<table><tr><td>menu<td><table><tr><td>a<td>b</table></table>", "menu\n\na | b"),
             ("<table><tr><td><h1>A</h1><p>b</p><td>c</table>", "# A\n\nb\n\nc"),
             ("<div><td>a cell without a table</td></div>", "a cell without a table"),

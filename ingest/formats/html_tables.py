@@ -24,6 +24,7 @@ _TEXTS_NOT_BOLD = etree.XPath(
 _HAS_TEXT = etree.XPath("boolean(descendant::text()[normalize-space(translate(., '\u00a0', ' '))])")
 _HAS_FIELD = etree.XPath("boolean(descendant::input)")
 _FOOTNOTES = etree.XPath("//table/tbody[@class = 'footnotes']")
+_CELLS_OF_ROWS = etree.XPath("tr/td | tr/th")
 _HAS_MARKED_HEADER = etree.XPath("boolean(thead/tr[count(th) > 1])")
 _PICTURES = etree.XPath("descendant::img/@alt", smart_strings=False)
 _SIGN = re.compile(r"\W?\w*\W?")  # the alternative text of a picture such as `[Note]`
@@ -106,7 +107,9 @@ def take_out_footnotes(page: etree._Element) -> None:
     """Put the footnotes that DocBook writes as the last rows of a table below it."""
     for rows in _FOOTNOTES(page):
         notes = etree.Element("div")
-        notes.extend(rows.findall("tr/td/*"))
+        for cell in _CELLS_OF_ROWS(rows):
+            cell.tag = "div"
+            notes.append(cell)
         table = rows.getparent()
         table.remove(rows)
         notes.tail, table.tail = table.tail, None

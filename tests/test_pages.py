@@ -241,6 +241,12 @@ def test_a_page_in_a_page_is_read(read):
             "x\n\nThe mill is open on Thursdays.",
         ),
         ("<p>Text.<div class=navfooter><a href=b>Report a bug in the mill</a>, <a href=c>or here</a></div>", "Text."),
+        ("<p>Text.<div class='content no-footer'><p><a href=b>The second part</a></div>", "Text.\n\nThe second part"),
+        ("<div class=footer><p><a href=b>The first part</a></div><p>Text.", "The first part\n\nText."),
+        (
+            "<p>Text.<div class=footer><a href=b>Report a bug</a></div><footer><p>Call 555 0199 now.</footer>",
+            "Text.\n\nCall 555 0199 now.",
+        ),
     ],
 )
 def test_what_stands_around_a_page_is_read_if_it_says_something(read, html, text):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from functools import lru_cache
-from itertools import filterfalse, islice
+from itertools import filterfalse, islice, takewhile
 from operator import attrgetter
 
 from lxml import etree
@@ -26,6 +26,13 @@ _OUTSIDE = "not(ancestor::article or ancestor::main or ancestor::section[not(.//
 _AROUND = etree.XPath(f"(//header | //footer | //aside)[not(.//h1) and {_OUTSIDE}]")
 _NAMED = etree.XPath("//*[@class or @id or @role]")
 _FEET = etree.XPath(f"//div[contains(@class, 'footer') or contains(@id, 'footer')][{_OUTSIDE}]")
+# These and the texts beside links, in the order of the page.
+_FEET_AND_TEXTS = etree.XPath(
+    "//node()[self::div[contains(@class, 'footer') or contains(@id, 'footer')]"
+    " or self::text()[not(ancestor::a or ancestor::script or ancestor::style or ancestor::footer)]]",
+    smart_strings=False,
+)
+_FOOT = re.compile(r"(?:(?:site|page|main|bottom|global|md|mw|wiki|nav|doc)[-_]?)?footer")
 _LINKS = etree.XPath("boolean(.//a[@href])")
 _TEXTS_BESIDE_LINKS = etree.XPath(".//text()[not(ancestor::a)]", smart_strings=False)
 _SEARCHES = etree.XPath(f"//form[contains(@action, 'search') and {_OUTSIDE}]")
@@ -70,8 +77,26 @@ def find_empty_frame(page: etree._Element) -> list[etree._Element]:
             continue
         empty += element.iter("form")
         empty += filter(_is_mostly_links, element.iter(*_PARTS))
-    empty += filter(_has_only_links, _FEET(page))
+    empty += filter(_has_only_links, _find_feet(page))
     return empty
+
+
+def _find_feet(page: etree._Element) -> Iterator[etree._Element]:
+    """Yield the feet of a page, below which it has no more text."""
+    feet = set(filter(_is_foot, _FEET(page)))
+    if feet:
+        below_text = takewhile(_is_no_text, reversed(_FEET_AND_TEXTS(page)))
+        yield from filter(feet.__contains__, below_text)
+
+
+def _is_foot(element: etree._Element) -> bool:
+    """Return whether an element is named a foot: one of class `no-footer` is the text above it."""
+    names = [*element.get("class", "").split(), element.get("id", "")]
+    return any(map(_FOOT.fullmatch, names))
+
+
+def _is_no_text(found: etree._Element | str) -> bool:
+    return etree.iselement(found) or not any(map(str.isalnum, found))
 
 
 def _has_only_links(foot: etree._Element) -> bool:

@@ -920,6 +920,23 @@ def test_printed_tables_have_frames_of_many_signs(read):
     assert f"{rows}\n[a] of last year\n" in read("c.txt", f"Mills\n\n{noted}\nRye is ground.\n").text
 
 
+def test_each_line_below_the_only_rule_of_a_printed_table_is_a_row(read):
+    names = "┌────────┬───────┐\n│  mill  │ price │\n├────────┼───────┤\n"
+    rows = "│ Orra   │ 9     │\n│        │ marks │\n│ Vellin │ 8     │\n│ Hesper │ 7     │\n"
+    end = "└────────┴───────┘\n"
+    noted = "├────────┴───────┤\n│ 3 rows         │\n└────────────────┘\n"
+    shown = "mill: Orra | price: 9 marks\nmill: Vellin | price: 8\nmill: Hesper | price: 7\n"
+    assert f"{shown}\nRye" in read("a.txt", f"Mills\n\n{names}{rows}{end}\nRye is ground.\n").text
+    assert f"{shown}\n3 rows\n" in read("b.txt", f"Mills\n\n{names}{rows}{noted}\nRye is ground.\n").text
+
+
+def test_the_only_row_of_a_table_that_a_browser_printed_may_take_several_lines(read):
+    table = (
+        "┌──────┬───────┐\n│ mill │ place │\n├──────┼───────┤\n│Old   │above  │\n│Vellin│Orra   │\n└──────┴───────┘\n"
+    )
+    assert "mill: Old Vellin | place: above Orra\n" in read("a.txt", f"Mills\n\n{table}\nRye is ground.\n").text
+
+
 def test_the_first_row_of_a_printed_table_is_no_header_if_it_is_not_centred(read):
     frame = "┌───┬────────────┐\n│sda│First disk  │\n├───┼────────────┤\n│sdb│Second disk │\n└───┴────────────┘\n"
     assert "sda | First disk\nsdb | Second disk\n" in read("a.txt", f"Mills\n\n{frame}\nRye is ground.\n").text

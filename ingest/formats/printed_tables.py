@@ -1,9 +1,14 @@
-"""Tables as text browsers print them: a frame, and rules between the rows, whose cells may take several lines."""
+"""Tables as text browsers print them: a frame, and rules between the rows, whose cells may take several lines.
+
+Databases draw only the rule below the names, and a space before each cell: there, each line is a row.
+"""
 
 from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Sequence
+from itertools import pairwise
 
 from arag.ingest.formats.lines import LINE_END, show_line_ends
 from arag.ingest.formats.restructured_tables import MAX_COLUMNS, cut_grid
@@ -23,6 +28,7 @@ _PART_OF_RULE = re.compile(r"\|-{3,}[+|]|\+-{2,}[+|]")  # beside a cell of sever
 _JOINT = re.compile(r"[+|]")
 _NOTE = re.compile(r"\|[^|]*\|")  # in one cell below the rows
 _CENTRED = re.compile(r"\| +[^\s|]")  # as names are
+_WITHOUT_SPACE = re.compile(r"\|[^\s|]")  # text browsers set no space before a cell
 _SECOND_PLACE = "\x00"  # of a character that takes two places of a line
 
 
@@ -42,6 +48,7 @@ def _show_table(frame: re.Match[str]) -> str:
     empty = [""] * (len(columns) - 1)
     rows = [empty]
     notes: list[str] = []
+    has_row_in_line = _has_row_in_line(lines, rule)
     for line in lines:
         is_note = _NOTE.fullmatch(line) is not None
         if _RULE.fullmatch(line) or _RULE_BELOW_NAMES.fullmatch(line):
@@ -51,17 +58,37 @@ def _show_table(frame: re.Match[str]) -> str:
         elif is_note:
             notes.append(line.strip("|"))
         else:
-            pairs = zip(rows[-1], cut_grid(line, columns), strict=True)
+            cells = cut_grid(line, columns)
+            is_below_names = len(rows) > 1
+            begins_row = has_row_in_line and is_below_names and cells[0] != ""
+            if begins_row and any(rows[-1]):
+                rows.append(empty)
+            pairs = zip(rows[-1], cells, strict=True)
             rows[-1] = [LINE_END.join(filter(None, pair)) for pair in pairs]
     above = lines[: lines.index(rule)]
     has_names = "=" in rule or any(map(_CENTRED.search, above))
-    cells = [list(map(_join_cell, row)) for row in rows]
-    has_groups = any(sum(map(bool, row)) == 1 for row in cells)
+    texts = [list(map(_join_cell, row)) for row in rows]
+    has_groups = any(sum(map(bool, row)) == 1 for row in texts)
     if has_groups:  # a row with one cell would be a line by itself, and look like a heading
         return frame[0]
     note = _join_cell(LINE_END.join(notes))
-    shown = [*table_lines(filter(any, cells), header=has_names), "", note]
+    shown = [*table_lines(filter(any, texts), header=has_names), "", note]
     return "\n".join(shown).rstrip() + "\n"
+
+
+def _has_row_in_line(lines: Sequence[str], rule: str) -> bool:
+    """Return whether a table has a space before each cell, and no other rule than the one below its names.
+
+    Another may be above notes.
+    """
+    rules: list[str] = []
+    for line, below in pairwise([*lines, ""]):
+        is_rule = _RULE.fullmatch(line) or _RULE_BELOW_NAMES.fullmatch(line)
+        if is_rule and not _NOTE.fullmatch(below):
+            rules.append(line)
+        elif not is_rule and _WITHOUT_SPACE.search(line):
+            return False
+    return rules == [rule] and "=" not in rule
 
 
 def _with_places(line: str) -> str:

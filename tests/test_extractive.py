@@ -377,6 +377,23 @@ def test_a_document_named_by_its_version_is_read_first_and_its_title_may_tell_wh
 
 
 @pytest.mark.parametrize(
+    ("question", "title", "sentence"),
+    [
+        (
+            "When is the next election of the Orra council?",
+            "Next election of the Orra council 2019",
+            "The next election of the Orra council is in May 2027.",
+        ),
+        ("What year is the Orra bridge from?", "Orra bridge 2015 report", "The Orra bridge dates from 1790."),
+    ],
+)
+def test_a_title_with_a_year_does_not_replace_a_sentence_that_tells_when(make_index, question, title, sentence):
+    texts = {"title.md": f"# {title}\n\nThe report lists three faults.", "told.md": f"# Notes\n\n{sentence}"}
+    answer = create_arag_agent("extractive", make_index(texts)).invoke(asked(question))["answer"]
+    assert answer.startswith(f"Notes: {sentence} [told.md:0]")
+
+
+@pytest.mark.parametrize(
     "text",
     [
         "2. Click on Wheel to open the Gate panel.",

@@ -112,6 +112,13 @@ def title_tells_when(question: str, words: Collection[str], title: str) -> bool:
     return _ASKS_WHEN.search(question) is not None and any(map(_YEAR.search, told))
 
 
+def tells_when(question: str, words: set[str], text: str) -> bool:
+    """Return whether a sentence may answer a question, and has a year or a day that the question does not have."""
+    said = _without_asked(text, question)
+    is_dated = _YEAR.search(said) is not None or _DAY.search(said) is not None
+    return is_dated and may_answer(question, words, text)
+
+
 def may_answer_foreign(question: str, title: str, text: str) -> bool:
     """Return whether a sentence has what a question in another language than English asks for.
 

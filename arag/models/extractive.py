@@ -29,6 +29,7 @@ from arag.models.answering import (
     may_answer_foreign,
     only_asks,
     telling_words,
+    tells_when,
     title_tells_when,
 )
 from arag.models.coverage import Coverage
@@ -254,11 +255,29 @@ def _choose_sentences(notes: Notes, coverage: Coverage) -> list[Sentence]:
 
 
 def _find_title(notes: Notes, coverage: Coverage) -> str:
-    """Return the only title with a year and nearly all of a question for a time; empty if there is none."""
+    """Return the only title with a year and nearly all of a question for a time; empty if there is none.
+
+    It is empty, too, if a sentence with a date says as much of the question.
+    """
     titles = {sentence.title for sentence in notes.sentences.values()}
     dated = [title for title in titles if title_tells_when(notes.question, coverage.words, title)]
     telling = [title for title in dated if coverage.weigh(coverage.find(Sentence("", title, title))) >= _MIN_IN_TITLE]
-    return telling[0] if len(telling) == 1 else ""
+    if len(telling) != 1 or _is_told_when(telling[0], notes, coverage):
+        return ""
+    return telling[0]
+
+
+def _is_told_when(title: str, notes: Notes, coverage: Coverage) -> bool:
+    """Return whether a sentence with a date says as much of the question as a title; below it, by its own text."""
+    in_title = coverage.find(Sentence("", title, title))
+    for sentence in notes.sentences.values():
+        if not tells_when(notes.question, _list_stems(notes.question), sentence.text):
+            continue
+        own = replace(sentence, title="") if sentence.title == title else sentence
+        found = coverage.find(own)
+        if coverage.weigh(found - in_title) >= coverage.weigh(in_title - found):
+            return True
+    return False
 
 
 def _quote_title(title: str, coverage: Coverage, sentences: Sequence[Sentence]) -> Sentence:

@@ -394,6 +394,31 @@ def test_a_title_with_a_year_does_not_replace_a_sentence_that_tells_when(make_in
 
 
 @pytest.mark.parametrize(
+    ("question", "text"),
+    [
+        ("Where does the 10.30 train to Orra leave?", "The train to Orra leaves at 10:30 from the quay."),
+        ("Where does the Monday 10.30 to Orra leave?", "The Monday train to Orra leaves at 10:30 from the quay."),
+        ("How much does a loaf of 0.5 kg cost?", "A loaf of rye weighs half a kilo and costs 2 marks."),
+        ("How much does a loaf of Rye 0.5 kg cost?", "A loaf of Rye weighs half a kilo and costs 2 marks."),
+        ("What did Orra build on 12.05.2020?", "Orra did build the quay on 12 May 2020."),
+    ],
+)
+def test_a_time_or_measure_may_be_written_in_another_way(make_index, question, text):
+    index = make_index({"notes.md": text, "other.md": "A sack of 5 kg of flour lasts a week."})
+    answer = create_arag_agent("extractive", index).invoke(asked(question))["answer"]
+    assert answer.startswith(f"notes: {text}")
+
+
+@pytest.mark.parametrize("name", ["of Gate 3.11", "of version 3.11", "of Gate v3.11"])
+def test_a_version_must_be_the_one_asked_for(make_index, name):
+    question = f"What is the speed {name}?"
+    for version, is_it in [("3.10", False), ("3.11", True)]:
+        text = f"The speed {name.replace('3.11', version)} is 40."
+        agent = create_arag_agent("extractive", make_index({"notes.md": text}))
+        assert admits_no_answer(agent.invoke(asked(question))["answer"]) != is_it
+
+
+@pytest.mark.parametrize(
     "text",
     [
         "2. Click on Wheel to open the Gate panel.",

@@ -59,6 +59,15 @@ _ASKS_FOREIGN_HOW_MANY = re.compile(
     re.IGNORECASE,
 )
 _VERSION = re.compile(r"\d+(?:\.\d+)+")
+_DATE = re.compile(r"\d\d?\.\d\d?\.\d{4}")
+# Behind "v", "version" or a name inside a sentence. Elsewhere a number with one point may be a time or a measure, which
+# a text writes in other ways.
+_NAMED_VERSION = re.compile(
+    r"(?:\b[vV]\.? ?|\b[vV]ersion |\s(?P<name>\w*[A-Z]\w*)[ -])(?P<version>\d+\.\d+)(?!\.?\w|[%°€$£])"
+    r"(?!\s?(?:[kmcµ]?[glm]|[kKMGT]B|[ap]\.?m|o['’]clock|hours?|minutes?|seconds?|met(?:er|re)s?|lit(?:er|re)s?|kilos?"
+    r"|miles?|degrees?|per ?cent|thousand|million|billion|trains?|bus|%|°|€)(?!\w))"
+)
+_CURRENCY = re.compile(r"CHF|EUR|GBP|JPY|USD")
 _ASKS_FIGURE = re.compile(
     r"\bwhat (?:is|was|are) the (?:\w+ )?(?:number|size|length|height|port|speed|percentage|price|cost|weight|age)\b",
     re.IGNORECASE,
@@ -89,6 +98,25 @@ def telling_words(text: str) -> set[str]:
 def find_versions(text: str) -> list[str]:
     """Return the versions, and other numbers with a point, in a text."""
     return _VERSION.findall(text)
+
+
+def find_asked_versions(question: str) -> list[str]:
+    """Return the versions in a question, which an answer must have: no dates, times or measures."""
+    asked: list[str] = []
+    for number in find_versions(question):
+        if number.count(".") > 1 and not _DATE.fullmatch(number):
+            asked.append(number)
+    for match in _NAMED_VERSION.finditer(question):
+        if _may_have_version(match["name"]):
+            asked.append(match["version"])
+    return asked
+
+
+def _may_have_version(name: str | None) -> bool:
+    """Return whether a number behind a name is a version: not behind a day, a currency or a common word."""
+    if name is None:
+        return True
+    return bool(content_words(name)) and not _DAY.search(name) and not _CURRENCY.fullmatch(name)
 
 
 def only_asks(text: str) -> bool:

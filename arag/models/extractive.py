@@ -23,7 +23,7 @@ from langchain_core.runnables import Runnable
 from langchain_core.utils.function_calling import convert_to_openai_tool
 
 from arag.models.answering import (
-    find_versions,
+    find_asked_versions,
     leads_in,
     may_answer,
     may_answer_foreign,
@@ -216,7 +216,7 @@ def _list_stems(question: str) -> set[str]:
     asked = _list_asked(question)
     literals = [word for word in asked if find_literals(word)]
     others = [word for word in asked if word not in literals]
-    return content_words(" ".join(others)).union(map(stem, literals), find_versions(question))
+    return content_words(" ".join(others)).union(map(stem, literals), find_asked_versions(question))
 
 
 def _is_in_english(question: str) -> bool:
@@ -336,7 +336,7 @@ def _find_answers(notes: Notes, quotes: Sequence[Sentence], coverage: Coverage) 
         return []
     answers = [quote for quote in quotes if coverage.find(quote) and _may_answer(quote, notes, coverage)]
     said = frozenset[str]().union(*map(coverage.find, answers))
-    if not said.issuperset(find_versions(notes.question)):
+    if not said.issuperset(find_asked_versions(notes.question)):
         return []
     if said <= telling_words(" ".join(find_names(notes.question))):
         return [

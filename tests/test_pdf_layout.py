@@ -432,6 +432,21 @@ def test_source_code_has_no_cells(read, rows):
     assert lines == [" ".join(cells).strip() for cells in rows]
 
 
+@pytest.mark.parametrize(
+    "rows",
+    [
+        [
+            ("1", "Smith; Jones", "London", "51"),
+            ("2", "Hill; Berg", "Vik", "47"),
+            ("3", "Rye; Auk", "Orra", "33"),
+        ],
+        [("R&D", "M&A", "P&L and Q&A", "7"), ("P&G", "AT&T", "H&M and M&S", "8")],
+    ],
+)
+def test_cells_may_have_signs_of_programs(read, rows):
+    assert table(read, rows, (72, 110, 240, 400)) == [" | ".join(cells) for cells in rows]
+
+
 CHAPTERS = [("1", "Of rye", "3"), ("1.1", "Of oats and barley", "4"), ("2", "Of the mill", "11")]
 
 

@@ -9,9 +9,9 @@ from itertools import count, groupby
 from arag.ingest.formats.pdf.words import Word
 
 _NUMBER = re.compile(r"(\d{1,5}) \S")
-_SIGN = re.compile(r"[\\{};]")  # of programs
+_SIGN = re.compile(r"[\\{}]|;$")  # of programs
 _MIN_LINES = 3  # of a listing with numbers
-_CELLS_OF_TEX = re.compile(r"&.*\\|\\.*&|(?:&[^&]*){4}")
+_MIN_CELLS = 4  # of a row of TeX without a command
 
 
 def find_source_lines(lines: Sequence[Sequence[Word]]) -> set[int]:
@@ -27,7 +27,7 @@ def find_source_lines(lines: Sequence[Sequence[Word]]) -> set[int]:
         if number:
             has_sign = _SIGN.search(text) is not None
             numbered.append((int(number[1]), place, has_sign))
-        if _CELLS_OF_TEX.search(text):
+        if _is_row_of_tex(text):
             found.add(place)
     steps = count()
     for _, run in groupby(numbered, key=lambda line: line[0] - next(steps)):
@@ -36,3 +36,9 @@ def find_source_lines(lines: Sequence[Sequence[Word]]) -> set[int]:
         if len(listing) >= _MIN_LINES and 2 * with_sign > len(listing):
             found.update(place for _, place, _ in listing)
     return found
+
+
+def _is_row_of_tex(text: str) -> bool:
+    """Return whether `&` divides cells. It has spaces around it, unlike that of `R&D`."""
+    divisions = text.split().count("&")
+    return divisions >= _MIN_CELLS or (divisions > 0 and "\\" in text)

@@ -7,6 +7,7 @@ import re
 import pytest
 from pypdf.generic import ArrayObject, DictionaryObject, NameObject, NumberObject, TextStringObject
 
+from arag.ingest.formats.headings import is_code_font
 from arag.ingest.preview import preview
 from arag.ingest.sentences import split_sentences
 from pdf_pages import Pages, change
@@ -567,6 +568,28 @@ def test_a_line_of_code_in_larger_type_than_the_text_is_no_heading(read, line, f
     pages.text(72, 690, line, 14, font)
     pages.lines(72, 670, TEXT)
     assert headings(read, pages) == found
+
+
+@pytest.mark.parametrize(
+    ("name", "is_code"),
+    [
+        ("MonotypeCorsiva", False),
+        ("Monotype-Garamond-Bold", False),
+        ("Courgette-Regular", False),
+        ("Harcourt", False),
+        ("Simonotta", False),
+        ("XCMBTT+Times-Roman", False),
+        ("ABCDEF+CMTT10", True),
+        ("CMSLTT10", True),
+        ("CourierNewPSMT", True),
+        ("DejaVuSansMono-Bold", True),
+        ("LMMono10-Regular", True),
+        ("Monospace", True),
+        ("liberation mono", True),
+    ],
+)
+def test_fonts_of_code(name, is_code):
+    assert is_code_font(name) == is_code
 
 
 def test_where_the_outline_names_the_headings_larger_lines_in_the_font_of_the_text_are_none(read):

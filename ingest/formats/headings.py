@@ -48,7 +48,12 @@ _DATED = re.compile(
 )
 # The names of commands at the margin and a numbered line of code: `\psfig 5 \def\psfig#1{%`.
 _LISTING = re.compile(r"\\\S+(?: \\\S+)* \d+ \\|.*\{%$")
-_CODE_FONT = re.compile(r"cour|mono|cm\w*tt|consol|typewriter|menlo|sf[a-z]*t[tl]\d|ec\w*tt\d", re.IGNORECASE)
+# The word `mono` of a font's name begins large or ends it: not in Monotype or Simonotta.
+_CODE_FONT = re.compile(
+    r"courier|(?-i:\bmono|Mono|MONO)(?!type)|mono(?![a-z])|^cm\w*tt|consol|typewriter|menlo|sf[a-z]*t[tl]\d|ec\w*tt\d",
+    re.IGNORECASE,
+)
+_SUBSET_TAG = re.compile(r"^[A-Z]{6}\+")  # before the name of a font of which only a part is in the document
 # The caption of a figure or a table, and the number of a chapter in a line of its own.
 _CAPTION = re.compile(
     r"(?:figure|fig\.|table|listing|abb(?:ildung|\.)|tabelle|tableau|figura|tabla|tabella|tabela|рис(?:унок|\.)|таблица)"
@@ -411,7 +416,8 @@ def _mark_page(
 
 def is_code_font(name: str) -> bool:
     """Return whether all letters of a font have one width, by its name."""
-    return _CODE_FONT.search(name) is not None
+    whole_name = _SUBSET_TAG.sub("", name, count=1)
+    return _CODE_FONT.search(whole_name) is not None
 
 
 def is_title(text: str) -> bool:

@@ -613,6 +613,14 @@ def test_larger_lines_far_below_each_other_are_not_one_title(read):
     assert headings(read, pages) == ["# Of ships"]
 
 
+@pytest.mark.parametrize("pitch", [24, 44, 48])
+def test_two_widely_spaced_lines_are_one_title(read, pitch):
+    pages = Pages()
+    pages.lines(72, 740, ["The Long History of", "the Harbour of Orra"], 20, "Helvetica-Bold", pitch)
+    pages.lines(72, 640, TEXT)
+    assert headings(read, pages) == ["# The Long History of the Harbour of Orra"]
+
+
 def test_an_entry_of_the_outline_is_the_line_to_which_it_points(read):
     pages = Pages()
     for number, title in enumerate(["Ships", "Oats", "Rye"]):

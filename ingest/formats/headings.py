@@ -18,7 +18,7 @@ from arag.text.scripts import UNSPACED
 LARGER = 1.15  # times the size of most text; a lower value makes headings of text that is hardly larger
 _MAX_TITLE = 120  # characters: longer ones are sentences
 _MAX_TITLE_LINES = 3
-_MAX_PITCH = 2.2  # times the size of the type, from a line of a title to its next one
+_MAX_PITCH = 2.6  # times the size of the type, from a line of a title to its next one
 _COVER = 0.3  # of the lines of other pages are on a cover that also has lines in the size of the text, at most
 _MAX_COVER_LINE = 60  # characters of such a line
 _SHORT_DOCUMENT = 2  # pages: in a longer one, headings of one level are on several pages

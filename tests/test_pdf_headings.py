@@ -650,3 +650,15 @@ def test_a_word_that_ends_a_sentence_is_no_entry_of_the_outline(read):
         pages.lines(72, 690, ["The yard of the mill is open to all its", "ships:", *TEXT])
         pages.show()
     assert "# ships:" not in headings(read, pages)
+
+
+def test_a_heading_that_begins_small_is_an_entry_that_begins_large(read):
+    pages = Pages()
+    entries = [("1 Ships", "1 Ships"), ("The Keeper", "the keeper"), ("3 IPhone setup", "iPhone setup")]
+    for entry, title in entries:
+        pages.canvas.bookmarkPage(entry)
+        pages.canvas.addOutlineEntry(entry, entry, 0)
+        pages.text(72, 740, title, 18, "Helvetica-Bold")
+        pages.lines(72, 690, ["The yard of the mill is open to all its", *TEXT])
+        pages.show()
+    assert headings(read, pages) == [f"# {title}" for _, title in entries]

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import reduce
-from itertools import islice
-from typing import NamedTuple
+from itertools import chain, islice
+from typing import NamedTuple, TypeAlias
 
 import pypdfium2
 from pypdfium2 import raw
@@ -17,6 +17,8 @@ from pypdfium2 import raw
 from arag.ingest.formats.headings import Line
 from arag.ingest.formats.joining import HYPHEN, join_texts
 from arag.text.normalise import collapse_whitespace, plain
+
+_Type: TypeAlias = tuple[float, str]
 
 _MAX_BOOKMARKS = 20_000
 _MAX_LEVEL = 6
@@ -94,12 +96,13 @@ def read_outline(document: pypdfium2.PdfDocument, pages: Sequence[Sequence[Line]
     An outline is left aside if less than half of its entries are lines of the pages to which they point.
     """
     bookmarks = _read_bookmarks(document)
+    text_type = _find_text_type(pages)
     marked = [list(page) for page in pages]
     unfound: dict[int, list[Line]] = defaultdict(list)
     matches = 0
     for bookmark in bookmarks:
         # Some programs let an entry point to the place just before its title.
-        if any(_mark(page, bookmark) for page in marked[bookmark.page : bookmark.page + 2]):
+        if any(_mark(page, bookmark, text_type) for page in marked[bookmark.page : bookmark.page + 2]):
             matches += 1
         else:
             unfound[bookmark.page].append(bookmark.line)
@@ -140,9 +143,18 @@ def _find_place(destination: pypdfium2.PdfDest) -> tuple[float, float]:
     return left, top
 
 
-def _mark(page: list[Line], bookmark: _Bookmark) -> bool:
+def _find_text_type(pages: Iterable[Iterable[Line]]) -> _Type:
+    """Return the type of most text."""
+    characters = Counter[_Type]()
+    for line in chain.from_iterable(pages):
+        if line.font:  # others have several
+            characters[line.size, line.font] += len(line.text)
+    return max(characters, key=characters.__getitem__, default=(0.0, ""))
+
+
+def _mark(page: list[Line], bookmark: _Bookmark, text_type: _Type) -> bool:
     """Mark the lines of a page that are a bookmark's title as one heading; return whether it has any."""
-    found = _find(page, bookmark)
+    found = _find(page, bookmark, text_type)
     if not found:
         return False
     texts = [line.text for line in page[found.start : found.stop]]
@@ -154,18 +166,19 @@ def _mark(page: list[Line], bookmark: _Bookmark) -> bool:
     return True
 
 
-def _find(page: Sequence[Line], bookmark: _Bookmark) -> range:
+def _find(page: Sequence[Line], bookmark: _Bookmark, text_type: _Type) -> range:
     """Return the places of the lines of a page that are a bookmark's title; no places if none are.
 
     Of several, one at the place to which it points is chosen, then those in the largest type, and then the nearest.
-    A line that begins small, unlike the title, is the end of a sentence.
+    A line in the type of the text that begins small, unlike the title, is the end of a sentence.
     """
     title = _forms(bookmark.title)
     name = SECTION_NUMBER.sub("", bookmark.title)
     begins_large = name[:1].isupper()
     found: list[range] = []
     for start, line in enumerate(page):
-        is_rest = begins_large and line.text[:1].islower()
+        begins_small = begins_large and line.text[:1].islower()
+        is_rest = begins_small and _may_be_text(line, text_type)
         if line.level or is_rest or not _begins(title, line.text):
             continue
         for end in range(start + 1, min(start + _MAX_TITLE_LINES, len(page)) + 1):
@@ -180,6 +193,11 @@ def _find(page: Sequence[Line], bookmark: _Bookmark) -> range:
         return is_pointed_at, line.size, -distance
 
     return max(found, key=rank, default=range(0))
+
+
+def _may_be_text(line: Line, text_type: _Type) -> bool:
+    size, font = text_type
+    return line.size < size or (line.size == size and line.font in {font, ""})
 
 
 def _begins(title: Iterable[str], text: str) -> bool:

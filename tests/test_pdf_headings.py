@@ -605,6 +605,37 @@ def test_where_the_outline_names_the_headings_larger_lines_in_the_font_of_the_te
     assert headings(read, pages) == [f"# Ships {number}" for number in range(4)]
 
 
+@pytest.mark.parametrize("x", [72, 160])
+def test_where_the_outline_names_chapters_alone_sections_in_the_font_of_the_text_are_headings(read, x):
+    pages = Pages()
+    found = []
+    for number, name in enumerate(["Harbour", "Lamp", "Mill", "Yard"]):
+        pages.canvas.bookmarkPage(name)
+        pages.canvas.addOutlineEntry(name, name, 0)
+        pages.text(72, 740, name, 18)
+        pages.lines(72, 710, [f"{line} {number}" for line in TEXT])
+        pages.text(x, 640, f"Section of {name}", 14)
+        pages.lines(72, 615, [f"{line} {name}" for line in TEXT])
+        found += [f"# {name}", f"## Section of {name}"]
+        pages.show()
+    assert headings(read, pages) == found
+
+
+def test_authors_below_titles_of_the_outline_are_no_headings(read):
+    pages = Pages()
+    names = ["Ada Berg", "Tom Hill", "Eva Lind", "Jon Rye"]
+    for number, name in enumerate(names):
+        pages.canvas.bookmarkPage(name)
+        pages.canvas.addOutlineEntry(f"Ships {number}", name, 0)
+        pages.text(220, 740, f"Ships {number}", 18, "Helvetica-Bold")
+        pages.text(230, 715, name, 14)
+        pages.text(200, 700, f"The University of {name[4:]}")
+        pages.text(225, 686, f"mail of {name[:3]}")
+        pages.lines(72, 640, [f"{line} {name}" for line in TEXT])
+        pages.show()
+    assert headings(read, pages) == [f"# Ships {number}" for number in range(4)]
+
+
 def test_larger_lines_far_below_each_other_are_not_one_title(read):
     pages = Pages()
     pages.text(72, 740, "Oats", 16)

@@ -6,7 +6,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import chain
+from itertools import chain, pairwise
 from statistics import median
 from typing import NamedTuple, TypeAlias, TypeVar
 
@@ -19,6 +19,9 @@ LARGER = 1.15  # times the size of most text; a lower value makes headings of te
 _MAX_TITLE = 120  # characters: longer ones are sentences
 _MAX_TITLE_LINES = 3
 _MAX_PITCH = 2.6  # times the size of the type, from a line of a title to its next one
+_LINES_BELOW = 3  # of text below a title
+_MAX_GAP = 2.0  # times the size of the type, from a title to the text below it
+_STRAIGHT = 2.0  # points: how far lines that begin at one edge may be from it
 _COVER = 0.3  # of the lines of other pages are on a cover that also has lines in the size of the text, at most
 _MAX_COVER_LINE = 60  # characters of such a line
 _SHORT_DOCUMENT = 2  # pages: in a longer one, headings of one level are on several pages
@@ -111,6 +114,7 @@ class _Typography:
     body_size: float
     body_font: str
     heading_sizes: list[float]  # the largest first
+    section_sizes: set[float]  # in which most lines in the font of the text are above text, on several pages
     cover_types: set[_Type]  # that have one of these sizes, but not on other pages than the first
     outline_levels: int  # how many levels of headings the document's own outline has
     outline_depth: int  # and how many parts its numbers have
@@ -132,7 +136,8 @@ class _Typography:
             return level_in_outline
         if block.size not in self.heading_sizes or block_type in self.cover_types:
             return self._level_of_number(block) or self._level_of_bold_title(block)
-        if self.outline_levels and block.font == self.body_font:
+        is_in_text_font = self.outline_levels > 0 and block.font == self.body_font
+        if is_in_text_font and block.size not in self.section_sizes:
             return 0  # such as an author, or a label of a figure
         order = self.heading_sizes.index(block.size)
         level = self.outline_levels + order + 1
@@ -232,6 +237,7 @@ def mark_headings(pages: Sequence[Sequence[Line]]) -> Iterator[str]:
         body_size=body_size,
         body_font=body_font,
         heading_sizes=_find_heading_sizes(pages_of_blocks, larger, characters_by_size, named),
+        section_sizes=_find_section_sizes(pages_of_blocks, body_size, body_font),
         cover_types=_find_cover_types(pages_of_blocks),
         outline_levels=max(named_levels, default=0),
         outline_depth=max(named_depths, default=0),
@@ -368,6 +374,39 @@ def _find_heading_sizes(
         if is_mostly_titles:
             sizes.append(size)
     return sorted(sizes, reverse=True)
+
+
+def _find_section_sizes(pages: Iterable[Sequence[Line]], body_size: float, body_font: str) -> set[float]:
+    """Return the larger sizes in which most titles in the font of the text are above text, on several pages."""
+    titles = Counter[float]()
+    titles_above_text = Counter[float]()
+    pages_of_size: dict[float, set[int]] = defaultdict(set)
+    for page_number, page in enumerate(pages):
+        for place, block in enumerate(page):
+            is_large = block.size >= LARGER * body_size
+            if not is_large or block.font != body_font or block.level or block.is_entry:
+                continue
+            titles[block.size] += 1
+            below = page[place + 1 : place + 1 + _LINES_BELOW]
+            if _is_above_text(block, below, body_size):
+                titles_above_text[block.size] += 1
+                pages_of_size[block.size].add(page_number)
+    sizes: set[float] = set()
+    for size, page_numbers in pages_of_size.items():
+        is_mostly_above_text = 2 * titles_above_text[size] > titles[size]
+        if is_mostly_above_text and len(page_numbers) > 1:
+            sizes.add(size)
+    return sizes
+
+
+def _is_above_text(title: Line, lines: Sequence[Line], body_size: float) -> bool:
+    """Return whether the lines below a title are text: near, and at one edge, unlike those of an author or a label."""
+    text = [line for line in lines if line.size == body_size]
+    if not text or text[0] is not lines[0]:
+        return False
+    gap = title.bottom - text[0].top
+    shifts = [abs(line.left - below.left) for line, below in pairwise([title, *text])]
+    return gap < _MAX_GAP * title.size and min(shifts) < _STRAIGHT
 
 
 def _find_cover_types(pages: Sequence[Iterable[Line]]) -> set[_Type]:

@@ -77,7 +77,7 @@ def _find_row(text: str, lines: Sequence[list[Word]]) -> Found | None:
 
     The names of the columns, which the index repeats in each row, may be elsewhere on the page.
     """
-    values = Counter(words(_without_names(text)))
+    values = Counter(words(" ".join(_list_values(text))))
     counted = [_count_words(line) for line in lines]
     wanted = Counter(words(text))
     places = list(_list_places(values, wanted, counted))
@@ -94,22 +94,47 @@ def _find_row(text: str, lines: Sequence[list[Word]]) -> Found | None:
     return Found(row, alike)
 
 
-def _without_names(row: str) -> str:
+def _list_values(row: str) -> list[str]:
     """Return the values of a row, whose cells may begin with the names of their columns."""
     values = []
     for cell in row.split(CELL_BOUNDARY):
         name, _, value = cell.partition(": ")
         values.append(value or name)
-    return " ".join(values)
+    return values
 
 
 def _find_letters(row: str, lines: Sequence[list[Word]]) -> Found:
     """Return the words of a row that the page divides or spells in another way than the index."""
-    values = _without_names(row)
-    found = _find_prose(values, lines)
-    letters = "".join(_letters(word.text) for word in dict.fromkeys(found.words))
-    is_certain = found.alike >= _MIN_ALIKE_ROW and all(_letters(word) in letters for word in words(values))
+    values = _list_values(row)
+    found = _find_prose(" ".join(values), lines)
+    is_certain = found.alike >= _MIN_ALIKE_ROW and _has_values(found.words, values)
     return found if is_certain else Found([], found.alike)
+
+
+def _has_values(found: Sequence[Word], values: Sequence[str]) -> bool:
+    """Return whether each value, or each part of it, is a run of whole words, and none is used twice."""
+    left = [_letters(word.text) for word in dict.fromkeys(found)]
+    for value in values:
+        if not _take(left, value) and not all(_take(left, part) for part in value.split()):
+            return False
+    return True
+
+
+def _take(left: list[str], value: str) -> bool:
+    """Take the words that have the letters of a value, and no others, from the letters of words that are left."""
+    letters = _letters(value)
+    if not letters:
+        return True
+    for first in range(len(left)):
+        run = ""
+        for last in range(first, len(left)):
+            run += left[last]
+            if run == letters:
+                left[first : last + 1] = [CELL_BOUNDARY]  # no run goes on here
+                return True
+            if not letters.startswith(run):
+                break
+    return False
 
 
 def _list_places(values: Counter[str], wanted: Counter[str], lines: Sequence[Counter[str]]) -> Iterator[_Lines]:

@@ -1,0 +1,31 @@
+"""Where sentences of an index are on a page of a PDF."""
+
+from __future__ import annotations
+
+import pypdfium2
+import pytest
+
+from arag.ingest.formats.pdf.finding import find_sentences
+from pdf_pages import Pages
+
+
+def open_page(*lines):
+    pages = Pages()
+    pages.lines(72, 750, lines)
+    return pypdfium2.PdfDocument(pages.finish())[0]
+
+
+@pytest.mark.parametrize(
+    ("line", "row", "marked"),
+    [
+        ("55", "Name: 5 | Height: 5", []),
+        ("5", "Name: 5 | Height: 5", []),
+        ("alphabet 5 6", "Name: alphabet 5 | Height: 5", []),
+        ("pine apple 5 m", "Name: pineapple | Height: 5 m", ["pine", "apple", "5", "m"]),
+        ("pineapple 5 m", "Name: pine apple | Height: 5m", ["pineapple", "5", "m"]),
+        ("pineapple 0 .5", "Name: pineapple | Height: 0.5", ["pineapple", "0", ".5"]),
+    ],
+)
+def test_rows_that_the_page_divides_in_another_way_are_found_in_whole_words(line, row, marked):
+    (found,) = find_sentences(open_page(line), [row])
+    assert [word.text for word in dict.fromkeys(found.words)] == marked

@@ -29,3 +29,11 @@ def open_page(*lines):
 def test_rows_that_the_page_divides_in_another_way_are_found_in_whole_words(line, row, marked):
     (found,) = find_sentences(open_page(line), [row])
     assert [word.text for word in dict.fromkeys(found.words)] == marked
+
+
+def test_rows_are_the_fewest_lines_that_have_all_their_values_as_often_as_the_row():
+    page = open_page("Name Height Width", "ash 5 7", "oak 5", "elm 5 6", "elm 5", "5", "fir 6 6")
+    rows = ["Name: elm | Height: 5 | Width: 5", "Name: fir | Height: 6 | Width: 6", "Name: yew | Height: 5 | Width: 7"]
+    found = find_sentences(page, rows)
+    assert [[word.text for word in one.words] for one in found] == [["elm", "5", "5"], ["fir", "6", "6"], []]
+    assert found[0].words[-1].top < found[0].words[0].bottom

@@ -142,17 +142,26 @@ def _list_places(values: Counter[str], wanted: Counter[str], lines: Sequence[Cou
     if not values:
         return
     first = 0
-    inside: Counter[str] = Counter()
+    held: Counter[str] = Counter()  # only words of the values, so that a step takes no longer for more lines
     for last, line in enumerate(lines):
-        inside += line
-        while values <= inside:
-            shorter = inside - lines[first]
-            if not values <= shorter:
+        for word in values:
+            held[word] += line[word]
+        while values <= held:
+            for word in values:
+                held[word] -= lines[first][word]
+            if not values <= held:
+                inside = _add_up(lines[first : last + 1])
                 share = _part(inside, wanted)
                 if first == last or share >= _MIN_OF_LINES:
                     yield _Lines(first, last, share)
-            inside = shorter
             first += 1
+
+
+def _add_up(lines: Sequence[Counter[str]]) -> Counter[str]:
+    inside: Counter[str] = Counter()
+    for line in lines:
+        inside.update(line)
+    return inside
 
 
 def _count_words(line: Sequence[Word]) -> Counter[str]:

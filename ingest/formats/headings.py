@@ -10,14 +10,19 @@ from itertools import chain, pairwise
 from statistics import median
 from typing import NamedTuple, TypeAlias, TypeVar
 
-from arag.ingest.boundaries import LEADERS
+from arag.ingest.formats.title_texts import (
+    BARE_SECTION,
+    is_code_font,
+    is_other_line,
+    is_title,
+    match_number,
+    number_of,
+)
 from arag.ingest.outline import escape_marks, escape_structure, escape_underlines
-from arag.text.normalise import CELL_BOUNDARY, collapse_whitespace
+from arag.text.normalise import collapse_whitespace
 from arag.text.scripts import UNSPACED
 
 LARGER = 1.15  # times the size of most text; a lower value makes headings of text that is hardly larger
-_MAX_TITLE = 120  # characters: longer ones are sentences
-_MAX_TITLE_LINES = 3
 _MAX_PITCH = 2.6  # times the size of the type, from a line of a title to its next one
 _LINES_BELOW = 3  # of text below a title
 _MAX_GAP = 2.0  # times the size of the type, from a title to the text below it
@@ -28,47 +33,6 @@ _SHORT_DOCUMENT = 2  # pages: in a longer one, headings of one level are on seve
 _UNNAMED = 0.2  # of the titles in one type may be missing in the document's outline
 _MAX_LEVEL = 6  # of a heading in Markdown
 
-_NUMBER = re.compile(r"(\d{1,2}(?:\.\d{1,2})*|[A-Z](?:\.\d{1,2})+)\.?\s+(?=\D)(?!.*\d$)")  # such as 3, 3.4 or A.2
-# Of a law, statutes or a contract, such as § 3a and Article 3 bis.
-_SECTION = r"(?i:§|art(?:\.|ikel|icle|ículo|icolo|igo))\s*(\d{1,3}(?:[a-z]|[ºo°]|er|re|\s?(?:bis|ter|quater))?)\.?"
-_BARE_SECTION = re.compile(_SECTION)
-_SIGN = r"[.$~/\"'“„«‘]"  # at the start of a name: § 2 .register
-# In a text, § 7 goes on in small letters.
-_NAMED_SECTION = re.compile(rf"{_SECTION}(?:\s?[-–—:]{{1,2}})?\s+(?={_SIGN}\w|[^\W\d_a-zß-öø-ÿ])(?!.*\d$)")
-_LEADERS = re.compile(LEADERS)
-_BULLET = re.compile(r"[-–—*•‣◦·▪■●○►§©|<>=+]")
-_BULLET_APART = re.compile(rf"{_BULLET.pattern}+\s")  # after a number, a sign may begin a name: 5.6.2 --force
-# The end of a sentence or of a part of it, of a title that continues one of an earlier page, and of a table's row.
-_NO_TITLE_END = re.compile(r"(?:[.,;:]|\b(?:and|or)|\(continued\)|[\d%)]\s+[-–(]?\d[\d.,%)]*)$", re.IGNORECASE)
-# Below a document's title: `Leslie Lamport` above `1994/08/09` or `Version 2.1, 1994/08/09`, and `Released 2023-01-16`.
-_DATE = r"\d{4}([-/.])\d\d?\1\d\d?"
-_VERSION = r"(?:version |release )?v?\d+(?:\.\d+)*[a-z]?,? "
-_AUTHOR_AND_DATE = re.compile(rf"(?:[^\W\d_a-z]\S*(?: [^\W\d_a-z]\S*){{1,3}}\n){{1,2}}(?i:{_VERSION})?{_DATE}")
-_DATED = re.compile(
-    rf"(?:released|published|printed|dated|(?:last )?(?:updated|revised|modified)):? {_DATE}"
-    r"|(?:copyright|©|\(c\))[^a-z]* \d{4}\b.*",
-    re.IGNORECASE,
-)
-# The names of commands at the margin and a numbered line of code: `\psfig 5 \def\psfig#1{%`.
-_LISTING = re.compile(r"\\\S+(?: \\\S+)* \d+ \\|.*\{%$")
-# The word `mono` of a font's name begins large or ends it: not in Monotype or Simonotta.
-_CODE_FONT = re.compile(
-    r"courier|(?-i:\bmono|Mono|MONO)(?!type)|mono(?![a-z])|^cm\w*tt|consol|typewriter|menlo|sf[a-z]*t[tl]\d|ec\w*tt\d",
-    re.IGNORECASE,
-)
-_SUBSET_TAG = re.compile(r"^[A-Z]{6}\+")  # before the name of a font of which only a part is in the document
-# The caption of a figure or a table, and the number of a chapter in a line of its own.
-_CAPTION = re.compile(
-    r"(?:figure|fig\.|table|listing|abb(?:ildung|\.)|tabelle|tableau|figura|tabla|tabella|tabela|рис(?:унок|\.)|таблица)"
-    r" ?\d+(?:[.-]\d+)*[.:] "
-    r"|[図表图그림표] ?\d+(?:[.-]\d+)*",
-    re.IGNORECASE,
-)
-_SPELLED_NUMBER = re.compile(
-    r"(?:twenty|thirty)?(?:[ -]?(?:one|two|three|four|five|six|seven|eight|nine))?"
-    r"|ten|eleven|twelve|(?:thir|four|fif|six|seven|eigh|nine)teen",
-    re.IGNORECASE,
-)
 _UNSPACED_BREAK = re.compile(f"(?<=[{UNSPACED}])\n(?=[{UNSPACED}])")
 
 _Key = TypeVar("_Key")
@@ -124,11 +88,9 @@ class _Typography:
         """Return the level of a heading, or 0 for text."""
         if block.level:
             return min(block.level, _MAX_LEVEL)
-        is_other_line = block.is_entry or _CAPTION.match(block.text) or _SPELLED_NUMBER.fullmatch(block.text)
         font = block.first_font if block.text.startswith("\\") else block.font
         is_code = is_code_font(font) and not is_code_font(self.body_font)
-        is_dated = _AUTHOR_AND_DATE.fullmatch(block.text) or _DATED.fullmatch(block.text)
-        if is_other_line or is_dated or is_code or _LISTING.match(block.text) or not is_title(block.text):
+        if block.is_entry or is_code or is_other_line(block.text) or not is_title(block.text):
             return 0
         block_type = (block.size, block.font)
         level_in_outline = self.outline_types.get(block_type, 0)
@@ -145,7 +107,7 @@ class _Typography:
 
     def _level_of_number(self, block: Line) -> int:
         """Return the level of a title in the size of the text, which needs a number and another font."""
-        parts = len(_number_of(block.text))
+        parts = len(number_of(block.text))
         is_named_level = parts == 1 and self.outline_levels > 0  # an outline that names headings names the first ones
         if parts <= self.outline_depth or is_named_level:
             return 0
@@ -180,7 +142,7 @@ class _Nesting:
 
     def enter(self, block: Line, level: int) -> int:
         """Enter a heading, and return its level so that numbers nest as they count: 5.6.1 is not under 5.5.4.1."""
-        number = _number_of(block.text)
+        number = number_of(block.text)
         if number and not block.level:
             level = self._level_of_number(number, level)
         while self.headings and self.headings[-1].level >= level:
@@ -221,7 +183,7 @@ def mark_headings(pages: Sequence[Sequence[Line]]) -> Iterator[str]:
             characters_by_size[line.size] += characters
             characters_by_font[line.font] += characters
         if line.level:
-            number = _number_of(line.text)
+            number = number_of(line.text)
             named.append(line)
             named_levels.append(line.level)
             named_depths.append(len(number))
@@ -282,28 +244,13 @@ def _most_common(counts: Counter[_Key]) -> _Key:
     return most_common[0]
 
 
-def _number_of(title: str) -> list[str]:
-    """Return the parts of a title's number."""
-    match = match_number(title)
-    if match is None:
-        return []
-    number = match[1]
-    return number.split(".")
-
-
-def match_number(title: str) -> re.Match[str] | None:
-    """Return the match of a title's number: of a section, or of one of a law."""
-    plain = _NUMBER.match(title)
-    return plain or _NAMED_SECTION.match(title)
-
-
 def _join_titles(page: Sequence[Line], larger: float, body_font: str) -> list[Line]:
     """Join lines in the same larger type, unless they have numbers of their own, and names to `§ 1` above them."""
     blocks = list(page[:1])
     for line in page[1:]:
         last = blocks[-1]
         is_title = line.size >= larger
-        is_name = line.font != body_font and _BARE_SECTION.fullmatch(last.text) is not None
+        is_name = line.font != body_font and BARE_SECTION.fullmatch(last.text) is not None
         may_be_joined = is_title or is_name
         if may_be_joined and _goes_on(last, line):
             blocks[-1] = last._replace(text=f"{last.text}\n{line.text}", bottom=line.bottom)
@@ -451,37 +398,3 @@ def _mark_page(
         marks = "#" * nesting.enter(block, level)
         lines.append(f"{marks} {title}")
     return escape_underlines("\n".join(lines))
-
-
-def is_code_font(name: str) -> bool:
-    """Return whether all letters of a font have one width, by its name."""
-    whole_name = _SUBSET_TAG.sub("", name, count=1)
-    return _CODE_FONT.search(whole_name) is not None
-
-
-def is_title(text: str) -> bool:
-    """Return whether a text looks like a title: short, mostly letters, and no sentence or row of a table."""
-    is_row = CELL_BOUNDARY in text
-    is_long = len(text) > _MAX_TITLE or text.count("\n") >= _MAX_TITLE_LINES
-    if is_row or is_long:
-        return False
-    if _NO_TITLE_END.search(text) or _LEADERS.search(text):
-        return False
-    number = match_number(text)
-    if number is None:
-        begins_as_text = text[:1].islower() or _BULLET.match(text)
-        return not begins_as_text and _is_name(text)
-    name = text[number.end() :]
-    begins_item = _BULLET_APART.match(name)
-    return not begins_item and _is_name(name)
-
-
-def _is_name(text: str) -> bool:
-    """Return whether a text has letters: at least half of its letters and digits, and a quarter of all."""
-    if len(text) < 2:
-        return False
-    letters = sum(map(str.isalpha, text))
-    signs = sum(map(str.isalnum, text))
-    if letters == 0 or 2 * letters < signs:
-        return False
-    return 4 * letters >= len(text)

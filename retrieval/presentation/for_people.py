@@ -25,7 +25,7 @@ from arag.text.normalise import CELL_BOUNDARY
 from arag.text.words import list_words
 
 _MIN_CANDIDATES = 20  # that are found at least: equal texts among them share a place
-_MIN_NEAREST = 100  # chunks by their best sentences, which their openings put in another order
+NEAREST = 100  # chunks by their best sentences, which their openings put in another order
 _HEADING = re.compile(r"#{1,6}\s+(?P<name>[^\n]*)")  # in Markdown
 _MAX_LABEL_CHARACTERS = 60
 # Up to three words without a number or a full stop, such as `- Insert table` and `File ▸ Open`. Scripts without spaces
@@ -57,7 +57,7 @@ def list_nearest(index: Index, query: str, top_k: int) -> str:
 
     A document with the query as its title is among the hits, whatever its similarity.
     """
-    candidates = max(_MIN_NEAREST, top_k + 1)
+    candidates = max(NEAREST, top_k + 1)
     while True:
         results = index.semantic_search(query, candidates, titles_first=True)
         hits = weigh_openings(index, query, _without_labels(index, query, results.hits))

@@ -10,7 +10,7 @@ from typing import Literal
 
 from arag.models.names import knows_script
 from arag.retrieval.index import Index
-from arag.retrieval.presentation.for_people import weigh_openings
+from arag.retrieval.presentation.for_people import NEAREST, weigh_openings
 from arag.retrieval.presentation.matches import find_keywords
 from arag.retrieval.presentation.render import list_closest
 from arag.retrieval.presentation.selection import (
@@ -27,7 +27,6 @@ from arag.text.normalise import searchable
 from arag.text.scripts import SPACED
 
 HITS = 30  # of each search, and of both together
-_NEAREST = 100  # chunks by their best sentences, which their openings put in another order
 _NEAR = 10  # if no keyword is anywhere
 _MIN_SHARE = 0.5  # of the best sentence's weight
 _WORD = re.compile(r"[^\W\d_]{2}|[^\W\d_\x00-\u024f]")  # in scripts without spaces, one letter may be a word
@@ -103,7 +102,7 @@ def find_passages(index: Index, query: str) -> tuple[list[Passage], dict[str, li
 
 def _find_nearest(index: Index, query: str) -> SemanticResults:
     """Search by meaning; of the nearest chunks, those with an opening near to the query come first."""
-    results = index.semantic_search(query, _NEAREST, titles_first=True)
+    results = index.semantic_search(query, NEAREST, titles_first=True)
     hits = weigh_openings(index, query, results.hits)
     hits.sort(key=lambda hit: (is_in_contents(hit), -hit.score, hit.chunk_id))
     return replace(results, hits=tuple(hits[:HITS]))

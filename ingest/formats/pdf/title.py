@@ -8,7 +8,8 @@ from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from operator import attrgetter
 
-from arag.ingest.formats.headings import LARGER, Line, is_cover, is_title, match_number
+from arag.ingest.formats.headings import LARGER, Line, is_cover
+from arag.ingest.formats.title_texts import is_title, match_number
 from arag.text.contents import is_heading_of_contents
 from arag.text.normalise import collapse_whitespace
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field, replace
-from itertools import filterfalse
+from dataclasses import replace
 from pathlib import Path
 
 from lxml import etree
@@ -14,7 +13,8 @@ from arag.ingest.formats.bars import TEXT_BAR, find_barred_lines, show_bars
 from arag.ingest.formats.content import Content, name_parts
 from arag.ingest.formats.frame import CODE_LINE_END, FRAME_END, FRAME_START, find_empty_frame, find_frame, mark_lines
 from arag.ingest.formats.html_hidden import find_hidden, find_navigation, leads_elsewhere
-from arag.ingest.formats.html_lists import find_items, without_own_number
+from arag.ingest.formats.html_layout import BLOCKS, HEADINGS, Layout, find_layout
+from arag.ingest.formats.html_lists import without_own_number
 from arag.ingest.formats.html_marks import (
     ALL_MARKS,
     DEFINITION,
@@ -30,9 +30,6 @@ from arag.ingest.formats.html_neighbours import separate_neighbours
 from arag.ingest.formats.html_pages import decode_html, find_inside, parse_html
 from arag.ingest.formats.html_quotes import QUOTE_END, QUOTE_START, find_quotes, quote_lines
 from arag.ingest.formats.html_tables import (
-    CELLS,
-    has_marked_header,
-    sets_texts_apart,
     show_bold_type,
     table_rows,
     take_out_footnotes,
@@ -54,24 +51,15 @@ from arag.ingest.outline import escape_code, has_marked_headings
 from arag.ingest.plain_tables import find_printed_rows
 from arag.text.normalise import collapse_whitespace, count, shorten
 
-_HIDDEN = frozenset(
-    "script style noscript template datalist noembed noframes title rp audio video canvas".split(),
-)
 _EMBEDDED = {"iframe": "src", "frame": "src", "embed": "src", "object": "data"}
 _NO_ADDRESS = ("about:", "javascript:", "data:")  # begins what is no file
 _MAX_ADDRESS = 80  # characters of it in a note
-_HEADINGS = ("h1", "h2", "h3", "h4", "h5", "h6")
 _LABELLED = frozenset(  # names of elements in which DocBook and others write a heading
     "note tip important caution warning danger admonition example author editor othercredit".split()
 )
 _RAISED = ("sup", "sub")
 _BEFORE_RAISED = 12  # characters that are looked at
 _SET_APART_WITH_TEXT = ("svg", "iframe")  # others are icons in a line, or invisible
-_BLOCKS = frozenset(
-    "address article aside blockquote body caption center dd details dialog div dl dt fieldset figcaption figure "
-    "footer form h1 h2 h3 h4 h5 h6 header hgroup hr html iframe legend li main nav ol optgroup option p pre search "
-    "section summary svg table td textarea th ul".split()
-)
 
 _WHITE_SPACE = re.compile(r"[ \t\n\r\f]+")  # shown as one space, unlike a no-break space
 _SOURCE_LINE_END = re.compile(r"[ \t\r\f]*\n[ \t\n\r\f]*")
@@ -178,19 +166,6 @@ def _mark_title(page: etree._Element) -> None:
             title.addnext(group)
 
 
-@dataclass(frozen=True)
-class _Layout:
-    """The elements of a page that are not shown as plain text."""
-
-    hidden: set[etree._Element]
-    preformatted: set[etree._Element]
-    rows: set[etree._Element]  # of no table of data, which a browser shows as one line each
-    tables: set[etree._Element]
-    cells: set[etree._Element]
-    items: dict[etree._Element, str]  # of lists, with their bullets and numbers
-    cell_texts: dict[etree._Element, str] = field(default_factory=dict)
-
-
 def _page_text(
     page: etree._Element,
     left_out: Collection[etree._Element] = (),
@@ -198,7 +173,7 @@ def _page_text(
     quotes: Collection[etree._Element] = (),
 ) -> str:
     """Return headings, lists and rows of tables; links and emphasis become plain text, pictures the texts for them."""
-    layout = _find_layout(page, left_out)
+    layout = find_layout(page, left_out)
     elements = list(page.iter())
     texts: dict[etree._Element, str] = {}
     for element in reversed(elements):  # each element after all elements in it
@@ -216,7 +191,7 @@ def _page_text(
     return quote_lines(text) if quotes else text
 
 
-def _take_text(element: etree._Element, texts: dict[etree._Element, str], layout: _Layout) -> str:
+def _take_text(element: etree._Element, texts: dict[etree._Element, str], layout: Layout) -> str:
     """Return the text of an element as a browser shows it. The texts of its children are taken from `texts`."""
     if element.tag == "ruby":
         text = take_ruby(element, texts).replace("|", TEXT_BAR)
@@ -234,63 +209,6 @@ def _take_text(element: etree._Element, texts: dict[etree._Element, str], layout
     if element.tag in _SPECIAL:
         return _show_special(element).replace("|", TEXT_BAR)
     return text
-
-
-def _find_layout(page: etree._Element, left_out: Collection[etree._Element]) -> _Layout:
-    hidden = {*left_out, *page.iter(*_HIDDEN)}
-    tables = set(filter(_is_data_table, page.iter("table"))) - hidden
-    return _Layout(
-        hidden=hidden,
-        preformatted=find_inside(page.iter("pre")),
-        rows=_find_rows(page, tables),
-        tables=tables,
-        cells=_find_cells(page, tables),
-        items=find_items(page),
-    )
-
-
-def _find_cells(page: etree._Element, tables: Collection[etree._Element]) -> set[etree._Element]:
-    """Return the cells of tables of data, without those of notes in them."""
-    cells: set[etree._Element] = set()
-    for cell in page.iter(*CELLS):
-        if next(cell.iterancestors("table"), None) in tables:
-            cells.add(cell)
-    return cells
-
-
-def _find_rows(page: etree._Element, tables: Collection[etree._Element]) -> set[etree._Element]:
-    """Return the rows whose cells hold no blocks, in tables that only lay out the page."""
-    rows: set[etree._Element] = set()
-    for row in page.iter("tr"):
-        table = next(row.iterancestors("table"), None)
-        blocks = row.iter("br", *_BLOCKS.difference(CELLS))
-        if table not in tables and not any(map(_begins_line, blocks)):
-            rows.add(row)
-    return rows
-
-
-def _begins_line(element: etree._Element) -> bool:
-    """Return whether an element begins a line; a line end does not if nothing follows."""
-    is_last = element.getnext() is None and not (element.tail or "").strip()
-    return element.tag != "br" or not is_last
-
-
-def _is_data_table(table: etree._Element) -> bool:
-    """Return whether a table holds data; one around headings, other tables or a single text lays out the page.
-
-    Below a header, a cell may hold a note in a table of its own, or a line of code.
-    """
-    blocks = table.iter("table", "pre", *_HEADINGS)
-    next(blocks)  # the table itself
-    if has_marked_header(table):
-        blocks = filterfalse(_may_be_in_cell, blocks)
-    return next(blocks, None) is None and not sets_texts_apart(table)
-
-
-def _may_be_in_cell(block: etree._Element) -> bool:
-    if block.tag == "pre":
-        return "\n" not in "".join(block.itertext()).strip()
-    return block.tag == "table" and sets_texts_apart(block)
 
 
 def _join_parts(element: etree._Element, texts: dict[etree._Element, str], *, is_preformatted: bool) -> str:
@@ -318,7 +236,7 @@ def _show_spaces(text: str | None, is_preformatted: bool) -> str:
     return _WHITE_SPACE.sub(" ", text)
 
 
-def _mark_up(element: etree._Element, text: str, layout: _Layout) -> str:
+def _mark_up(element: etree._Element, text: str, layout: Layout) -> str:
     """Return an element's text as a heading, an item or a table, if it is one."""
     if element in layout.cells:
         layout.cell_texts[element] = show_bars(on_one_line(text))
@@ -326,7 +244,7 @@ def _mark_up(element: etree._Element, text: str, layout: _Layout) -> str:
     if element in layout.tables:
         lines = [on_one_line(text), *table_rows(element, layout.cell_texts)]
         return "\n".join(lines).replace(" ", NO_BREAK_SPACE)
-    if element.tag in _HEADINGS:
+    if element.tag in HEADINGS:
         return _mark_heading(element, text)
     if element in layout.items:
         return _mark_item(text, layout.items[element])
@@ -430,7 +348,7 @@ _SPECIAL = {
 _BETWEEN_SPACES = ("img", "input")
 
 
-def _set_apart(element: etree._Element, text: str, layout: _Layout) -> str:
+def _set_apart(element: etree._Element, text: str, layout: Layout) -> str:
     if element in layout.rows:
         return f"\n\n{on_one_line(text)}\n\n"
     if element.getparent() in layout.rows or element.tag == "button":
@@ -439,6 +357,6 @@ def _set_apart(element: etree._Element, text: str, layout: _Layout) -> str:
         line_end = CODE_LINE_END if element in layout.preformatted else "\n"
         return f"{line_end}{text}"
     is_empty = not text and element.tag in _SET_APART_WITH_TEXT
-    if element.tag in _BLOCKS and not is_empty:
+    if element.tag in BLOCKS and not is_empty:
         return f"\n\n{text}\n\n"
     return text

@@ -28,6 +28,7 @@ class _ChunkWords:
     title: set[str]
     sentences: Mapping[int, set[str]]  # of those that may be quoted, by position
     written: Mapping[int, set[str]]  # the words of these as they are written
+    texts: Mapping[int, str]
 
 
 def choose_quotes(
@@ -104,7 +105,7 @@ def _choose_sentence(claim: str, chunk: _ChunkWords) -> int | None:
     """Choose the sentence that shares most with a claim. Names, numbers and words rare in the chunk weigh more.
 
     Of sentences that share as much, one that writes the words as the claim does comes first: `fft` is not `FFT`. If the
-    chunk has no name or number of the claim, the sentence needs half of the claim's words.
+    chunk has no name or number of the claim, the sentence needs half of the claim's words, or the claim quotes it.
     """
     claimed = _words(claim) - chunk.title
     names = set(_NUMBER.findall(claim))
@@ -126,7 +127,8 @@ def _choose_sentence(claim: str, chunk: _ChunkWords) -> int | None:
         fewest = max(1, len(claimed) / 2)
     candidates = []
     for position, words in chunk.sentences.items():
-        if len(words & required) >= fewest:
+        is_quoted = len(words) > 1 and chunk.texts[position] in claim
+        if is_quoted or len(words & required) >= fewest:
             candidates.append(position)
 
     written = {word for word in _list_written(claim) if weights.keys() & _words(word)}
@@ -160,7 +162,7 @@ def _read_words(chunk: Chunk, texts: Mapping[int, str]) -> _ChunkWords:
             continue
         sentences[position] = _words(texts[position])
         written[position] = _list_written(texts[position])
-    return _ChunkWords(_words(chunk.title), sentences, written)
+    return _ChunkWords(_words(chunk.title), sentences, written, texts)
 
 
 def _words(text: str) -> set[str]:

@@ -276,6 +276,9 @@ def _is_boundary(text: str, boundary: int, never_last: frozenset[str]) -> bool:
     following = after.lstrip("\"'" + _OPENERS + " ")
     if needs_space and (following[:1].islower() or _GOES_ON.match(following)):
         return False
+    is_sign = needs_space and without_closers[-2:-1].isspace()
+    if is_sign and _CHINESE_OR_JAPANESE.match(following):
+        return False  # the text names the sign itself: 「 . で始まる名前」
     word = without_closers.split()[-1].lower().lstrip("\"'" + _OPENERS)
     has_closers = without_closers != sentence
     if word in never_last and not has_closers:

@@ -210,6 +210,10 @@ LENS = "Its lens came from the Emberlane Glassworks."
             {"glass:0": [FOUNDED], "light:0": [LIT]},
         ),
         ("Grevane founded the glassworks in 1746.\n\n[glass:0]", {"glass:0": [FOUNDED]}),
+        (
+            "Nothing in the books says what became of all its workers later on. It closed after a fire. [glass:0]",
+            {"glass:0": ["It closed after a fire."]},
+        ),
     ],
 )
 def test_the_sentences_that_bear_a_claim_are_quoted(islands, answer, expected):

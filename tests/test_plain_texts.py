@@ -376,6 +376,11 @@ def test_an_ebook_is_read_chapter_by_chapter_like_web_pages(readers, tmp_path):
     assert (content.title, dict(content.metadata)) == ("Lamps", {"author": "Ann Lee", "date": "1880-05-03"})
 
 
+@pytest.mark.parametrize(("start", "title"), [("<h1>All our lamps</h1>", "All our lamps"), ("<p>x</p>", "")])
+def test_the_name_of_its_file_is_no_title_of_an_ebook(readers, tmp_path, start, title):
+    assert readers.read(book(tmp_path / "Lamps.epub", start, "<p>The mill stands.</p>")).title == title
+
+
 @pytest.mark.parametrize(
     ("note", "seen"),
     [("Ibid.", "Ibid."), ("Only since 1911", "Only since 1911"), ("<a href='#n'>1</a> See above", "1 See above")],

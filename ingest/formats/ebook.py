@@ -5,6 +5,7 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from urllib.parse import unquote
 from zipfile import BadZipFile, ZipFile
@@ -15,6 +16,7 @@ from arag.ingest.formats.content import JSON, Content, FormatError, join_blocks,
 from arag.ingest.formats.html import has_picture, html_content
 from arag.ingest.formats.html_pages import decode_html
 from arag.ingest.formats.package import DamagedError
+from arag.ingest.formats.text import first_heading
 from arag.text.normalise import collapse_whitespace
 
 _CONTAINER = "META-INF/container.xml"
@@ -33,9 +35,12 @@ def read_ebook(path: Path) -> Content:
     """
     try:
         with ZipFile(path) as archive:
-            return _read(archive)
+            content = _read(archive)
     except (BadZipFile, KeyError, etree.XMLSyntaxError) as error:
         raise DamagedError(str(error)) from error
+    if content.title == path.stem:  # a program's guess
+        return replace(content, title=first_heading(content.text))
+    return content
 
 
 def _read(archive: ZipFile) -> Content:

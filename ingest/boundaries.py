@@ -274,11 +274,10 @@ def _is_boundary(text: str, boundary: int, never_last: frozenset[str]) -> bool:
     if not has_space and (needs_space or is_decimal_point):
         return False  # "example.com", "EURO.KO.", "３．５"
     following = after.lstrip("\"'" + _OPENERS + " ")
-    if needs_space and (following[:1].islower() or _GOES_ON.match(following)):
+    # 「 . で始まる名前」 names the sign itself.
+    is_sign = without_closers[-2:-1].isspace() and _CHINESE_OR_JAPANESE.match(following)
+    if needs_space and (following[:1].islower() or _GOES_ON.match(following) or is_sign):
         return False
-    is_sign = needs_space and without_closers[-2:-1].isspace()
-    if is_sign and _CHINESE_OR_JAPANESE.match(following):
-        return False  # the text names the sign itself: 「 . で始まる名前」
     word = without_closers.split()[-1].lower().lstrip("\"'" + _OPENERS)
     has_closers = without_closers != sentence
     if word in never_last and not has_closers:

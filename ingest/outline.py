@@ -287,7 +287,7 @@ def escape_underlines(text: str) -> str:
 
 def underlined_level(line: str, following: str) -> int:
     """Return the level of a heading that the next line underlines, as in Markdown: 1 or 2; 0 for other lines."""
-    if not line or len(line) > MAX_HEADING:
+    if not line or len(line) > MAX_HEADING or line.startswith("* "):  # a list's item, above a rule
         return 0
     rule = following.rstrip()
     is_short_rule = 2 * len(rule) < len(line)

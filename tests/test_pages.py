@@ -197,6 +197,11 @@ def test_pictures_have_their_words(read, html, text):
     assert read("a.html", html).text == text
 
 
+def test_a_heading_that_is_not_closed_has_the_next_ones_below_it(read):
+    html = "<h2>Sluice<h2><h3>Gates</h3><p>Two of them.</p><h3>Locks</h3>One of them."
+    assert read("a.html", html).text == "## Sluice\n\n### Gates\n\nTwo of them.\n\n### Locks\n\nOne of them."
+
+
 @pytest.mark.parametrize("tag", ["pre", "p", "div", "li"])
 def test_only_headings_are_headings(read, tag):
     from arag.ingest.sentences import split_sentences
@@ -322,6 +327,11 @@ def test_pages_are_read_as_before_when_others_of_their_folder_are_deleted(tmp_pa
         assert [page.title for page in pages] == parts[:count]
         assert sum("Navigation" in page.text for page in pages) == 1
         (tmp_path / f"{parts[count - 1]}.html").unlink()
+
+
+def test_the_mark_of_a_function_is_not_text(read):
+    html = "<h2><span class='permalink'><a href='#turn'>&#9670;&nbsp;</a></span>turn()</h2><p>It turns."
+    assert read("a.html", html).text == "## turn()\n\nIt turns."
 
 
 def test_marks_that_lead_to_headings_are_not_text(tmp_path):

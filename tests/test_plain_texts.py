@@ -262,6 +262,7 @@ def test_other_first_lines_of_a_plain_text_are_no_title(read, top):
         ("a.html", "<h1>Lamps</h1><pre>{}</pre><p>The oil costs six marks."),
         ("a.eml", "Subject: Lamps\n\n{}\n\nThe oil costs six marks."),
         ("a.yaml", "{}\n\n# The oil costs six marks."),
+        ("a.txt", "Lamps\n\n* {}\n\nThe oil costs six marks."),
     ],
 )
 @pytest.mark.parametrize("listing", ["Night 31\n=====\nhorn", "night: 31\n---\nhorn: 2"])

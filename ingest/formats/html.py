@@ -273,11 +273,12 @@ def _mark_item(text: str, mark: str) -> str:
 
 
 def _mark_heading(element: etree._Element, text: str) -> str:
-    heading = on_one_line(text)
+    own, mark, others = text.partition(HEADING)  # of a heading that is not closed: those below it are in it
+    heading = on_one_line(own)
     if not heading or _is_label(element, heading):
         return text
     level = int(element.tag[1])
-    return f"{HEADING * level} {heading}"
+    return f"{HEADING * level} {heading}\n\n{mark}{others}"
 
 
 def _show_code(text: str) -> str:

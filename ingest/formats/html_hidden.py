@@ -40,7 +40,7 @@ _PERMALINKS = etree.XPath(
     "//a[contains(@href, '#')][contains(@class, 'headerlink') or ancestor::*[self::h1 or self::h2 or self::h3"
     " or self::h4 or self::h5 or self::h6 or self::dt or self::caption or self::figcaption]]"
 )
-_PERMALINK_MARKS = {"¶", "#", "§", "🔗", "⚓", "∞"}
+_PERMALINK_MARKS = {"¶", "#", "§", "🔗", "⚓", "∞", "◆"}
 
 
 def find_hidden(page: etree._Element) -> set[etree._Element]:

@@ -14,6 +14,7 @@ from reportlab.platypus import Paragraph, SimpleDocTemplate, Table
 
 from arag import run_ingest
 from fakes import HashEmbeddings
+from pdf_pages import Pages
 
 
 def pdf(*pages, title="A Title", author=""):
@@ -175,6 +176,37 @@ def test_a_file_without_a_title_has_the_one_on_its_first_page(read, first, secon
 def test_a_title_in_larger_type_than_the_text(read, first, later):
     others = [f"{later} {chapter}\n" + "It is burnt in all of the lamps.\n" * 12 for chapter in ("one", "two")]
     assert read("a.pdf", pdf(first, *others, title="")).title.lower() == "rules of the harbour"
+
+
+def draw_noted_title(lines, below=()):
+    """Return a PDF with lines of a title, the last of which has the mark of a footnote, and others below them."""
+    pages = Pages()
+    y = pages.lines(90, 780, lines, size=17, pitch=20)
+    end = 90 + pages.canvas.stringWidth(lines[-1], "Helvetica", 17)
+    pages.text(end, y + 26, "*", size=8)
+    for text, size in below:
+        pages.text(90, y, text, size)
+        y -= 24
+    pages.lines(90, y - 20, ["All of the ships pay their dues to the board."] * 12)
+    return pages.finish()
+
+
+@pytest.mark.parametrize("below", [[], [("Ada Berg", 21)]])
+@pytest.mark.parametrize("lines", [["Rules of the Harbour"], ["Rules of", "the Harbour"]])
+def test_a_title_with_a_footnote_may_have_a_larger_author_below_it(read, lines, below):
+    assert read("a.pdf", draw_noted_title(lines, below)).title == "Rules of the Harbour"
+
+
+@pytest.mark.parametrize(
+    "first",
+    [
+        "+++Rules of the Harbour\n*+++Notes on Its Dues\nShips pay.",  # with a subtitle in another font
+        "+++Rules of the Harbour\n\n+++Contents\nDues, lamps and oil.",
+    ],
+)
+def test_lines_as_large_as_the_title_of_a_pdf(read, first):
+    second = "+++Rules of the Harbour\n" + "It is burnt in all of the lamps.\n" * 4  # a head of all pages
+    assert read("a.pdf", pdf(first, second, second, title="")).title == "Rules of the Harbour"
 
 
 @pytest.mark.parametrize(

@@ -54,6 +54,7 @@ class Line(NamedTuple):
         is_bold_title: Whether it is bold, and set apart from what is above it.
         is_entry: Whether it is an entry of contents, and not a heading.
         first_font: The name of its first word's font.
+        first_size: The size of its first word's type.
         begins_paragraph: Whether it certainly begins a paragraph.
     """
 
@@ -68,6 +69,7 @@ class Line(NamedTuple):
     is_bold_title: bool = False
     is_entry: bool = False
     first_font: str = ""
+    first_size: float = 0.0
     begins_paragraph: bool = False
 
 

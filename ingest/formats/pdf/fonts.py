@@ -23,6 +23,7 @@ class Type(NamedTuple):
     size: float  # points, to half a point
     font: str
     first_font: str  # of the first word
+    first_size: float
 
 
 @dataclass(frozen=True)
@@ -35,11 +36,11 @@ class Fonts:
         """Return the smaller type of the first and the last of some words, with its font if both have the same."""
         printed = [word for word in words if not word.is_field]
         if not printed:
-            return Type(0.0, "", "")
+            return Type(0.0, "", "", 0.0)
         first = self._type(printed[0].first)
         last = self._type(printed[-1].last)
         font = first.font if first.font == last.font else ""
-        return Type(min(first.size, last.size), font, first.font)
+        return Type(min(first.size, last.size), font, first.font, first.size)
 
     def are_bold(self, words: Iterable[Word]) -> bool:
         """Return whether all words that have letters are bold."""
@@ -55,4 +56,4 @@ class Fonts:
         size = raw.FPDFText_GetFontSize(self.page, character) * scale
         to_half_points = round(2 * size) / 2 if math.isfinite(size) else 0.0  # a damaged file may have any number
         font = read_font_name(self.page, character)
-        return Type(to_half_points, font, font)
+        return Type(to_half_points, font, font, to_half_points)

@@ -103,6 +103,7 @@ def _make_line(line: _TextLine, fonts: Fonts) -> Line:
         top=first.top,
         is_entry=line.is_entry,
         first_font=type_.first_font,
+        first_size=type_.first_size,
     )
 
 

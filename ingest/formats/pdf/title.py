@@ -9,6 +9,7 @@ from itertools import pairwise
 from operator import attrgetter
 
 from arag.ingest.formats.headings import LARGER, Line, is_cover
+from arag.ingest.formats.joining import join_texts
 from arag.ingest.formats.title_texts import is_title, match_number
 from arag.text.contents import is_heading_of_contents
 from arag.text.normalise import collapse_whitespace
@@ -19,6 +20,7 @@ _NAME_OF_PART = re.compile(
     re.IGNORECASE,
 )
 _MAX_PITCH = 2.2  # times the size of the type, from a line of a title to its next one
+_NOTES = re.compile(r"(?:\s?(?:[*∗†‡§¶]|\[\w\]))+$")
 _SIZE = attrgetter("size")
 _TEXT = attrgetter("text")
 
@@ -27,32 +29,58 @@ def find_title(pages: Sequence[Sequence[Line]]) -> str:
     """Return the title on the first page, or an empty string.
 
     It is in one place, in larger type than most text. It is on a cover; or no other line is as large; or it is the
-    first line, and no other one has its size.
+    first line, and no other one has its type. Below a title with a footnote, authors may be larger.
 
     Args:
         pages: The lines of each page.
     """
-    first = [line for line in _printed([pages[0]]) if not _STAMP.fullmatch(line.text)]
-    if not first:
+    noted = [line for line in _printed(pages[:1]) if not _STAMP.fullmatch(line.text)]
+    if not noted:
         return ""
-    size = max(map(_SIZE, first))
-    lines = [line for line in first if line.size == size]
-    title = _join(lines)
-    as_sentence = title[:1].upper() + title[1:]  # the name of a program may begin with a small letter
-    if not is_title(as_sentence) or match_number(title) or _names_part(title):
-        return ""
+    first = list(map(_without_notes, noted))
+    printed = list(map(_without_notes, _printed(pages)))
     characters = Counter[float]()
-    for line in _printed(pages):
+    for line in printed:
         characters[line.size] += len(line.text)
     [(body_size, _)] = characters.most_common(1)
-    if size < LARGER * body_size:
+    larger = LARGER * body_size
+    size = first[0].size
+    lines = _find_block(first, size)
+    has_note = size >= larger and lines[-1:] != [] and lines[-1] not in noted
+    if not has_note:
+        size = max(map(_SIZE, first))
+        lines = _find_block(first, size)
+    title = "\n".join(map(_TEXT, lines))
+    as_sentence = title[:1].upper() + title[1:]  # the name of a program may begin with a small letter
+    if size < larger or not is_title(as_sentence) or match_number(title) or _names_part(title):
         return ""
     if not is_cover([first, *pages[1:]], body_size):
         is_outstanding = size == max(characters) or lines[0] is first[0]
-        is_alone = characters[size] == sum(map(len, map(_TEXT, lines)))
-        if not is_outstanding or not is_alone:
+        if not is_outstanding or not _is_alone(lines, printed):
             return ""
-    return collapse_whitespace(title)
+    return collapse_whitespace(join_texts(map(_TEXT, lines)))
+
+
+def _without_notes(line: Line) -> Line:
+    """Return a line without the marks of footnotes at its end, which are smaller than its type."""
+    text = _NOTES.sub("", line.text)
+    if text == line.text or line.size == line.first_size:
+        return line
+    return line._replace(text=text, size=line.first_size)
+
+
+def _find_block(page: Sequence[Line], size: float) -> list[Line]:
+    """Return the first lines in type of a size that are directly below each other, in one font.
+
+    Others in this size may only follow at once, such as a subtitle.
+    """
+    lines = [line for line in page if line.size == size and not is_heading_of_contents(line.text)]
+    ends = [number for number, (line, below) in enumerate(pairwise(lines), 1) if not _goes_on(line, below)]
+    if not ends:
+        return lines
+    start = page.index(lines[0])
+    are_together = page[start : start + len(lines)] == lines
+    return lines[: ends[0]] if are_together else []
 
 
 def _names_part(title: str) -> bool:
@@ -67,12 +95,20 @@ def _printed(pages: Iterable[Iterable[Line]]) -> list[Line]:
     return lines
 
 
-def _join(lines: Sequence[Line]) -> str:
-    """Return the text of lines in one type if they are directly below each other, or an empty string."""
-    for line, below in pairwise(lines):
-        distance = line.top - below.top
-        is_near = 0 < distance < _MAX_PITCH * line.size
-        is_in_one_font = line.font == below.font or "" in {line.font, below.font}  # a line may have several
-        if not is_near or not is_in_one_font:
-            return ""
-    return "\n".join(map(_TEXT, lines))
+def _goes_on(line: Line, below: Line) -> bool:
+    """Return whether a line of a title may go on in the one below it."""
+    distance = line.top - below.top
+    is_near = 0 < distance < _MAX_PITCH * line.size
+    is_in_one_font = line.font == below.font or "" in {line.font, below.font}  # a line may have several
+    return is_near and is_in_one_font
+
+
+def _is_alone(title: Sequence[Line], lines: Iterable[Line]) -> bool:
+    """Return whether no lines of a document but those of its title have its type."""
+    texts = {line.text for line in title}
+    fonts = {line.font for line in title}
+    for line in lines:
+        is_in_type = line.size == title[0].size and (line.font in fonts or "" in {line.font, *fonts})
+        if is_in_type and line.text not in texts and not is_heading_of_contents(line.text):
+            return False
+    return True

@@ -102,14 +102,14 @@ def test_entities_are_found_only_in_definitions_beside_the_file(tmp_path):
 def test_entities_that_nothing_defines_are_named(read):
     content = read("a.docbook", DOCBOOK.format("<para>&app; shows &mdash; &amp;oil; and &vendor.mail;.</para>"))
     assert content.text == "# Lamps\n\napp shows — &oil; and &vendor.mail;."
-    assert content.left_out == ("entities that the file does not define (app, vendor.mail)",)
+    assert content.left_out == ("texts of undefined entities, shown by name or left out (app, vendor.mail)",)
 
 
 def test_entities_that_stand_for_whole_paragraphs_are_left_out(read):
     body = "<para>&notice;</para><para>Oil for <b>x</b> &app;</para>&license;<para>Wicks.</para>"
     content = read("a.docbook", DOCBOOK.format(f"<sect1><title>&app;</title>&terms;{body}</sect1>"))
     assert content.text == "# Lamps\n\n## app\n\nOil for x app\n\nWicks."
-    assert content.left_out == ("entities that the file does not define (app, license, notice, terms)",)
+    assert content.left_out == ("texts of undefined entities, shown by name or left out (app, license, notice, terms)",)
 
 
 @pytest.mark.parametrize(

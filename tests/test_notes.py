@@ -151,9 +151,9 @@ def test_the_command_line_names_them_and_exits_with_0(docs, tmp_path, arag, quic
     index = tmp_path / "index"
     code, out, err = arag("ingest", docs, "--index", index, "--as", ".plan=.txt")
     assert (code, "Left out" in err) == (0, False)
-    lines = [line for line in err.splitlines() if line.startswith("Not read: ")]
-    assert lines[0] == f"Not read: {docs / 'm00.eml'}: 1 attachment (plan.dwg)"
-    assert lines[-1] == "Not read: parts of 6 more files; `arag list` names them"
+    lines = [line for line in err.splitlines() if line.startswith("Parts not read: ")]
+    assert lines[0] == f"Parts not read: {docs / 'm00.eml'}: 1 attachment (plan.dwg)"
+    assert lines[-1] == "Parts not read: in 6 more files; `arag list` names them"
     assert len(lines) == 21
     code, out, _ = arag("ingest", docs, "--index", index, "--json")
     summary = json.loads(out)

@@ -441,7 +441,7 @@ def test_the_list_of_documents_leads_to_headings_tables_and_what_was_left_out(cl
     assert texts(first.select("mark")) == ["He slept."]
     sheet = soup(client.get("/document?id=wages.xlsx"))
     assert texts(sheet.select("li")) == ["Sheet", "Year | Pounds (2 rows)"]
-    assert "Not read: 1 formula without a saved value" in sheet.select_one(".warn").get_text()
+    assert "Parts not read: 1 formula without a saved value" in sheet.select_one(".warn").get_text()
     row = soup(client.get(sheet.find("a", string="Sheet")["href"]))
     assert row.select_one(".note").get_text() == "Sheet"
 

@@ -163,7 +163,7 @@ def list_documents(
             print_json({"documents": list(map(asdict, found.documents)), "fields": list(map(asdict, found.fields))})
             return
         if found.total and out.is_terminal:
-            print("ID", "TITLE", "CHUNKS", "SOURCE", "NOT READ", sep="\t")  # noqa: T201
+            print("ID", "TITLE", "CHUNKS", "SOURCE", "PARTS NOT READ", sep="\t")  # noqa: T201
         for document in found.documents:
             fields = [document.id, document.title, f"{document.chunks:,}", document.source]
             if document.left_out:

@@ -57,7 +57,7 @@ def show_preview(preview: Preview) -> None:
             columns = shorten(", ".join(table.columns), _MAX_NAMES)
             out.print_line(f"    table of {count(table.rows, 'row')}: {columns}")
         for part in document.left_out:
-            out.print_line("    ", ("not read:", "yellow"), f" {part}")
+            out.print_line("    ", ("parts not read:", "yellow"), f" {part}")
     documents = count(len(written), "document")
     chunks = count(sum(document.chunks for document in written), "chunk")
     total = sum(document.sentences for document in written)
@@ -99,10 +99,10 @@ def _show_omissions(summary: IngestSummary) -> None:
     _show_files("Read as", summary.read_as)
     _show_files("Skipped", summary.skipped)
     for note in summary.notes[:_MAX_NOTES]:
-        err.print_line(("Not read:", "yellow"), f" {note}")
+        err.print_line(("Parts not read:", "yellow"), f" {note}")
     more = len(summary.notes) - _MAX_NOTES
     if more > 0:
-        err.print_line(("Not read:", "yellow"), f" parts of {count(more, 'more file')}; `arag list` names them")
+        err.print_line(("Parts not read:", "yellow"), f" in {count(more, 'more file')}; `arag list` names them")
     if any("--ocr" in str(note) for note in summary.notes) and not has_ocr():
         err.print(f"For --ocr, install the extra: pip install '{OCR_PACKAGE}'")
     for problem in summary.problems:

@@ -104,7 +104,8 @@ def read_manual(path: Path) -> Content:
     if not undefined:
         return content
     shown = shorten(", ".join(undefined), _MAX_NAMES)
-    return replace(content, left_out=(*content.left_out, f"entities that the file does not define ({shown})"))
+    lost = f"texts of undefined entities, shown by name or left out ({shown})"
+    return replace(content, left_out=(*content.left_out, lost))
 
 
 def _drop_pictures_of_titles(root: etree._Element) -> None:

@@ -259,6 +259,8 @@ def search(
 ) -> None:
     """Search an index without a model, and print the best chunks in the order of their rank.
 
+    An agent's tools and `arag web` rank differently.
+
     With --json, print the chunks that rank first by the paper's scores, and what an agent is shown.
     """
     if not " ".join(text).strip():

@@ -11,6 +11,7 @@ from operator import attrgetter
 from lxml import etree
 
 from arag.ingest.boundaries import ENDS
+from arag.ingest.formats.inline import picture_text
 from arag.text.normalise import collapse_whitespace
 
 FRAME_START = "\x04"  # before a text that may be part of the frame, and before each line of it in a page's text
@@ -18,6 +19,7 @@ FRAME_END = "\x05"
 CODE_LINE_END = "\x1e"  # stands for a line end in code, whose lines stay as they are
 
 _MIN_LINKS = 2
+_LEAD = re.compile(r"#.*|(?:\.\.?/)*index\.html?")  # to a place in the page, or to the first page of the site
 _MOSTLY = 0.9  # share of a row's letters that are in links
 _MIN_WORDS = 4  # of a text that says something
 # Themes put the whole page into a section.
@@ -51,15 +53,18 @@ _TEXT_BLOCKS = ("p", "li", "div", "td", "center", "small", "address")
 _HEADINGS = ("h1", "h2", "h3", "h4", "h5", "h6")
 _LISTS = ("ul", "ol", "table")
 _PARTS = ("ul", "ol", "li", "p")  # of the frame, which are looked at one by one
+# The first of several main headings, if it leads to the site's start.
+_SITE_NAME = etree.XPath(
+    "(//h1)[1][count(//h1) > 1][a[@href and not(starts-with(@href, '#'))]][normalize-space(.) = normalize-space(a)]"
+)
 _NO_TEXT = ("a", "script", "style")
 _NAMING = ("class", "id", "role")  # attributes
-_PICTURES = etree.XPath("descendant-or-self::img/@alt", smart_strings=False)
 _LEGAL = re.compile(
     r"(?i)©|\(c\) \d{4}|copyright"
     r"|all rights reserved|alle rechte|tous droits"
     r"|licen[cs]ed? under|permission is granted"
     r"|\bcookies?\b|privacy policy|terms of (?:use|service)"
-    r"|powered by|(?:generated|built|created) (?:by|with|using)"
+    r"|powered by|(?:generated|built|created) (?:by|with|using)|^hosted (?:at|by|on)\b"
 )
 _MAX_BEFORE_LEGAL = 300  # characters
 _FIELD = re.compile(r"[^:：]{1,40}[:：](?!\d)\s*\S")  # such as `Status: open`, which is an answer; 20:07 is none
@@ -132,6 +137,7 @@ def _find_unnamed(page: etree._Element) -> Iterator[etree._Element]:
     yield from filter(_is_links, page.iterfind("body/a"))
     headings = map(attrgetter("tag"), page.iter(*_HEADINGS))
     title = min(headings, default="")  # a frame may have lower headings above the page's own
+    site_names = _SITE_NAME(page)
     is_above_title = bool(title)
     is_below_heading = False
     for element in page.iter(*_HEADINGS, *_LISTS, *_TEXT_BLOCKS, "a"):
@@ -141,6 +147,9 @@ def _find_unnamed(page: etree._Element) -> Iterator[etree._Element]:
                 yield element
             continue
         if element.tag in _HEADINGS:
+            if element in site_names:
+                yield element
+                continue
             is_below_heading = True
             is_title = element.tag == title
             if is_title:
@@ -175,8 +184,9 @@ def _own_text(element: etree._Element) -> str:
 
 
 def _all_text(element: etree._Element) -> str:
-    """Return the text of an element and that of its pictures, which is not in their place."""
-    return " ".join(["".join(element.itertext()), *_PICTURES(element)])
+    """Return the text of an element and what is shown for its pictures, which is not in their place."""
+    pictures = map(picture_text, element.iter("img"))
+    return " ".join(["".join(element.itertext()), *pictures])
 
 
 def _says_nothing(element: etree._Element, text: str, is_above_title: bool) -> bool:
@@ -192,10 +202,10 @@ def _says_nothing(element: etree._Element, text: str, is_above_title: bool) -> b
 
 
 def _is_links(element: etree._Element) -> bool:
-    """Return whether an element is a row of links; one link alone may be an answer, except to a place in the page."""
+    """Return whether an element is a row of links; one alone may be an answer, unless it is a lead."""
     links = list(element.iter("a"))
-    is_jump = len(links) == 1 and links[0].get("href", "").startswith("#")
-    if len(links) < _MIN_LINKS and not is_jump:
+    is_lead = len(links) == 1 and _LEAD.fullmatch(links[0].get("href", "")) is not None
+    if len(links) < _MIN_LINKS and not is_lead:
         return False
     of_links = sum(map(_count_letters, links))
     return of_links >= _MOSTLY * _count_letters(element)

@@ -277,6 +277,22 @@ def test_words_that_are_divided_at_the_end_of_a_line(read):
     assert text == "It was never forgotten that the North-Western mill, in 1990-\n1995, was the miller's."
 
 
+@pytest.mark.parametrize(
+    ("named", "seen"),
+    [
+        ("A WatchTower is seen.", "He went to the WatchTower."),
+        ("A WatchTower or Watch-Tower is seen.", "He went to the Watch-Tower."),
+        ("A tower is seen.", "He went to the Watch-Tower."),
+    ],
+)
+def test_a_name_that_is_divided_before_its_capital_letter(read, named, seen):
+    pages = Pages()
+    pages.text(72, 700, named)
+    pages.show()
+    pages.lines(72, 700, ["He went to the Watch-", "Tower."])
+    assert read("a.pdf", pages.finish()).text == f"{named}\n\n{seen}"
+
+
 def test_soft_hyphens_and_spaces_that_do_not_break(read):
     pages = Pages()
     pages.lines(72, 700, ["He went to the yard of the com\xad", "mittee at 10\xa0o'clock."])

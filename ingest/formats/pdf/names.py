@@ -1,0 +1,43 @@
+"""Joins the lines of a PDF that divide a name before a capital letter of it, such as `Mi-` and `LoG`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from itertools import chain, pairwise
+
+from arag.ingest.formats.headings import Line
+from arag.ingest.formats.joining import HYPHEN
+from arag.text.normalise import CELL_BOUNDARY
+
+_WORD = re.compile(r"\w+")
+_DIVIDED = re.compile(rf"([^\W\d]\w+){HYPHEN}\n([A-ZÀ-ÖØ-Þ]\w*)")
+
+
+def join_names(pages: Sequence[Sequence[Line]]) -> list[list[Line]]:
+    """Return the lines of each page, with those as one that divide a name.
+
+    The hyphen may also be the name's own. It is not if the document has the whole name, and never one with a hyphen.
+    """
+    text = "\n".join(line.text for line in chain.from_iterable(pages))
+    words = set(_WORD.findall(text))
+    names: set[str] = set()
+    for start, end in _DIVIDED.findall(text):
+        has_hyphen = f"{start}-{end}" in text
+        if start + end in words and not has_hyphen:
+            names.add(start + end)
+    return [_join_lines(page, names) for page in pages]
+
+
+def _join_lines(page: Sequence[Line], names: Iterable[str]) -> list[Line]:
+    joined = list(page[:1])
+    for line, below in pairwise(page):
+        texts = f"{line.text}\n{below.text}"
+        divided = _DIVIDED.search(texts)
+        is_divided = divided is not None and divided[1] + divided[2] in names
+        if is_divided and CELL_BOUNDARY not in texts:
+            text = joined[-1].text.removesuffix(HYPHEN) + below.text
+            joined[-1] = joined[-1]._replace(text=text, bottom=below.bottom)
+        else:
+            joined.append(below)
+    return joined

@@ -207,7 +207,7 @@ def _goes_on(line: Line, following: Line, page: _Page) -> bool:
 
 def _is_below(line: Line, following: Line) -> bool:
     """Return whether a line is in the type of the one above it, near to it, and not set in."""
-    if line.size != following.size or not _may_be_same_font(line, following):
+    if line.size != following.size or not may_be_same_font(line, following):
         return False
     pitch = line.bottom - following.bottom
     max_pitch = _MAX_PITCH * line.size
@@ -217,7 +217,7 @@ def _is_below(line: Line, following: Line) -> bool:
     return indent <= _INDENT * line.size
 
 
-def _may_be_same_font(line: Line, following: Line) -> bool:
+def may_be_same_font(line: Line, following: Line) -> bool:
     """Return whether two lines have one font; a line of several fonts has no name of one."""
     fonts = {line.font, following.font}
     return len(fonts - {""}) < 2

@@ -9,7 +9,7 @@ from itertools import pairwise
 from operator import attrgetter
 
 from arag.ingest.formats.headings import LARGER, Line, is_cover
-from arag.ingest.formats.joining import join_texts
+from arag.ingest.formats.joining import join_texts, may_be_same_font
 from arag.ingest.formats.title_texts import is_title, match_number
 from arag.text.contents import is_heading_of_contents
 from arag.text.normalise import collapse_whitespace
@@ -46,7 +46,7 @@ def find_title(pages: Sequence[Sequence[Line]]) -> str:
     larger = LARGER * body_size
     size = first[0].size
     lines = _find_block(first, size)
-    has_note = size >= larger and lines[-1:] != [] and lines[-1] not in noted
+    has_note = size >= larger and not set(lines) <= set(noted)
     if not has_note:
         size = max(map(_SIZE, first))
         lines = _find_block(first, size)
@@ -99,16 +99,14 @@ def _goes_on(line: Line, below: Line) -> bool:
     """Return whether a line of a title may go on in the one below it."""
     distance = line.top - below.top
     is_near = 0 < distance < _MAX_PITCH * line.size
-    is_in_one_font = line.font == below.font or "" in {line.font, below.font}  # a line may have several
-    return is_near and is_in_one_font
+    return is_near and may_be_same_font(line, below)
 
 
 def _is_alone(title: Sequence[Line], lines: Iterable[Line]) -> bool:
     """Return whether no lines of a document but those of its title have its type."""
     texts = {line.text for line in title}
-    fonts = {line.font for line in title}
     for line in lines:
-        is_in_type = line.size == title[0].size and (line.font in fonts or "" in {line.font, *fonts})
+        is_in_type = line.size == title[0].size and may_be_same_font(line, title[0])
         if is_in_type and line.text not in texts and not is_heading_of_contents(line.text):
             return False
     return True

@@ -219,6 +219,7 @@ def test_lines_as_large_as_the_title_of_a_pdf(read, first):
         "+++Contents\nDues, lamps and oil.",
         "+++Chapter 2\n++Dues",
         "+++Confidential\nShips pay dues.",
+        "+++Brouillon\nShips pay dues.",
     ],
 )
 def test_a_part_of_a_pdf_is_not_its_title(read, first):

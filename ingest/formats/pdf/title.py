@@ -14,7 +14,10 @@ from arag.ingest.formats.title_texts import is_title, match_number
 from arag.text.contents import is_heading_of_contents
 from arag.text.normalise import collapse_whitespace
 
-_STAMP = re.compile(r"draft|(?:strictly )?confidential|entwurf|vertraulich", re.IGNORECASE)
+_STAMP = re.compile(
+    r"draft|entwurf|brouillon|borrador|bozza|rascunho|(?:strictly )?confiden[ct]i[ae]l|vertraulich|riservato",
+    re.IGNORECASE,
+)
 _NAME_OF_PART = re.compile(
     r"(?:chapter|part|kapitel|teil|chapitre|capítulo|capitolo|глава|часть)\s+(?:\d+|[IVXLC]+|one|two|three)",
     re.IGNORECASE,

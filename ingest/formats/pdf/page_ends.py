@@ -13,8 +13,7 @@ from arag.ingest.formats.joining import ends_unspaced, starts_unspaced
 from arag.text.normalise import CELL_BOUNDARY
 
 _HYPHEN = re.compile(r"(?<=[^\W\d_A-Z])[-\u2010\u00ad]$")
-# A line that does not end a sentence nor an entry of contents, and a letter below it.
-_WITHIN_SENTENCE = re.compile(rf"[^{re.escape(ENDS + CLOSERS)}:;\d][{re.escape(CLOSERS)}]*\n[^\W\d_]")
+_SENTENCE_END = re.compile(rf"[{re.escape(ENDS)}:;][{re.escape(CLOSERS)}]*$")
 _MIN_WIDTH = 15  # times the size of the type: shorter lines may be those of a list
 _EDGE = 3.0  # times the size: how far from the right edge a full line may end
 _INDENT = 0.8  # times the size: a line that is set in so far begins a paragraph
@@ -30,34 +29,37 @@ def end_pages(texts: Sequence[str], pages: Sequence[Sequence[Line]]) -> Iterator
         pages: Their lines. The first and the last one of a page may not be those of its text.
     """
     for (text, following), (page, next_page) in zip(pairwise(texts), pairwise(pages), strict=True):
-        if page and next_page and _goes_on(page, next_page, text, following):
-            yield _end_within_paragraph(text, following)
-        else:
+        if not page or not next_page:
             yield text + BLANK_LINE
+            continue
+        last, first = page[-1], next_page[0]
+        is_whole = text.endswith(last.text) and following.startswith(first.text)
+        if not is_whole or not _goes_on(page, next_page):
+            yield text + BLANK_LINE
+        elif _HYPHEN.search(text):
+            is_divided_word = first.text[0].islower()
+            yield text[:-1] if is_divided_word else text
+        elif ends_unspaced(text) and starts_unspaced(following):
+            yield text
+        else:
+            yield f"{text}\n"
     yield from texts[-1:]
 
 
-def _end_within_paragraph(text: str, following: str) -> str:
-    if _HYPHEN.search(text):
-        is_divided_word = following[0].islower()
-        return text[:-1] if is_divided_word else text
-    if ends_unspaced(text) and starts_unspaced(following):
-        return text
-    return f"{text}\n"
-
-
-def _goes_on(page: Sequence[Line], next_page: Sequence[Line], text: str, following: str) -> bool:
+def _goes_on(page: Sequence[Line], next_page: Sequence[Line]) -> bool:
     """Return whether the paragraph at the end of a page goes on at the start of the next one."""
     last, first = page[-1], next_page[0]
-    if not text.endswith(last.text) or not following.startswith(first.text):  # a comment, or a heading
+    is_prose = _may_be_prose(last) and _may_be_prose(first) and last.size == first.size
+    if not is_prose or _SENTENCE_END.search(last.text) or not _is_full(last, page):
         return False
-    between = f"{last.text}\n{first.text}"
-    if CELL_BOUNDARY in between or not _WITHIN_SENTENCE.search(between):
-        return False
-    if last.size != first.size or not _is_full(last, page):
-        return False
-    is_certain = first.text[0].islower() or _HYPHEN.search(last.text) is not None
-    return is_certain or _is_further_line(first, next_page)
+    begins_inside = first.text[0].islower() or _HYPHEN.search(last.text) is not None
+    return begins_inside or _is_further_line(first, next_page)
+
+
+def _may_be_prose(line: Line) -> bool:
+    """Return whether a line may be within a paragraph: it is no title, no entry of contents and no row."""
+    is_apart = line.level > 0 or line.is_bold_title or line.is_entry or line.begins_paragraph
+    return not is_apart and CELL_BOUNDARY not in line.text and line.text[:1].isalpha()
 
 
 def _is_full(line: Line, page: Sequence[Line]) -> bool:

@@ -37,11 +37,3 @@ def test_rows_are_the_fewest_lines_that_have_all_their_values_as_often_as_the_ro
     found = find_sentences(page, rows)
     assert [[word.text for word in one.words] for one in found] == [["elm", "5", "5"], ["fir", "6", "6"], []]
     assert found[0].words[-1].top < found[0].words[0].bottom
-
-
-def test_the_part_of_a_sentence_that_is_on_this_page_is_found():
-    first = "The harbour board met on the first Monday of each month"
-    second = "and heard the reports of all captains of the past weeks."
-    for part in (first, second):
-        (found,) = find_sentences(open_page("Minutes", *["Zweck und Ordnung"] * 8, part), [f"{first} {second}"])
-        assert " ".join(word.text for word in dict.fromkeys(found.words)) == part

@@ -18,7 +18,7 @@ MAX_CHARACTERS = 50_000_000  # of a file's text; a higher limit takes more memor
 MAX_FILE_BYTES = 200_000_000  # of a file that is read whole, which takes several times as much memory
 
 _MAX_NAMES = 5  # of parts that are left out
-BLANK_LINE = "\n\n"  # between blocks and between pages
+_GAP = "\n\n"  # between blocks and between pages
 _ESCAPE = b"\x1b"
 _MARKS = {  # UTF-32 comes first: its mark begins with the one of UTF-16
     codecs.BOM_UTF32_LE: "utf-32",
@@ -88,7 +88,7 @@ def name_parts(noun: str, names: Sequence[str]) -> tuple[str, ...]:
 
 def join_blocks(blocks: Iterable[str]) -> str:
     """Return the blocks that have text, with a blank line between them."""
-    return BLANK_LINE.join(block for block in blocks if block)
+    return _GAP.join(block for block in blocks if block)
 
 
 def name_lost(lost: Mapping[str, int]) -> tuple[str, ...]:
@@ -108,8 +108,8 @@ def join_pages(pages: Sequence[str]) -> tuple[str, tuple[int, ...]]:
     start = 0
     for page in pages:
         starts.append(start)
-        start += len(page) + len(BLANK_LINE)
-    return BLANK_LINE.join(pages), tuple(starts)
+        start += len(page) + len(_GAP)
+    return _GAP.join(pages), tuple(starts)
 
 
 def reason(error: Exception) -> str:

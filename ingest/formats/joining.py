@@ -136,16 +136,16 @@ def _space_between(text: str, following: str) -> str:
     """Return what stands between two lines that are known to be one text."""
     if text.endswith(HYPHEN):
         return ""
-    is_unspaced = ends_unspaced(text) and starts_unspaced(following)
+    is_unspaced = _ends_unspaced(text) and _starts_unspaced(following)
     return "" if is_unspaced else " "
 
 
-def ends_unspaced(text: str) -> bool:
+def _ends_unspaced(text: str) -> bool:
     """Return whether a text ends in a script without spaces."""
     return _UNSPACED_END.search(text) is not None
 
 
-def starts_unspaced(text: str) -> bool:
+def _starts_unspaced(text: str) -> bool:
     """Return whether a text begins in a script without spaces."""
     return _UNSPACED_START.match(text) is not None
 
@@ -184,8 +184,8 @@ def _between_words(text: str, following: str, latin_space: str) -> str:
 
 def _is_unspaced(text: str, following: str) -> bool:
     """Return whether one side of a line's end is in a script without spaces, and the other one, too, or Latin."""
-    ends = ends_unspaced(text)
-    starts = starts_unspaced(following)
+    ends = _ends_unspaced(text)
+    starts = _starts_unspaced(following)
     if ends and starts:
         return True
     if ends:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from difflib import SequenceMatcher
 from typing import NamedTuple
 
 import pypdfium2
@@ -17,8 +16,6 @@ from arag.text.normalise import CELL_BOUNDARY, plain, words
 
 _MIN_ALIKE = 75  # percent of the letters: the index has hyphens and headings in another form
 _MIN_ALIKE_ROW = 90  # percent: rows of one table differ in little
-_MIN_PART = 20  # letters of a sentence that goes on on another page
-_MIN_SHARE = 0.25  # of its letters
 _SAME = 100
 _MIN_OF_LINES = 0.5  # of the words of several lines: where fewer are a row's, other rows are between them
 
@@ -54,10 +51,7 @@ def find_sentences(page: pypdfium2.PdfPage, texts: Sequence[str]) -> list[Found]
 
 
 def _find_prose(text: str, lines: Sequence[list[Word]]) -> Found:
-    """Return the word of each letter of a sentence, or of its start or end, since the rest may be on another page.
-
-    Only letters and digits are compared.
-    """
+    """Return the word of each letter of a sentence; only letters and digits are compared."""
     letters = ""
     owners: list[Word] = []
     for line in lines:
@@ -65,16 +59,10 @@ def _find_prose(text: str, lines: Sequence[list[Word]]) -> Found:
             in_word = _letters(word.text)
             letters += in_word
             owners += [word] * len(in_word)
-    wanted = _letters(text)
-    found = partial_ratio_alignment(wanted, letters, score_cutoff=_MIN_ALIKE)
-    if found is not None:
-        return Found(owners[found.dest_start : found.dest_end], found.score)
-    run = SequenceMatcher(None, wanted, letters, autojunk=False).find_longest_match()
-    is_part = run.a == 0 or run.a + run.size == len(wanted)
-    share = run.size / max(len(wanted), 1)
-    if is_part and run.size >= _MIN_PART and share >= _MIN_SHARE:
-        return Found(owners[run.b : run.b + run.size], _SAME * share)
-    return Found([], 0)
+    found = partial_ratio_alignment(_letters(text), letters, score_cutoff=_MIN_ALIKE)
+    if found is None:
+        return Found([], 0)
+    return Found(owners[found.dest_start : found.dest_end], found.score)
 
 
 def _letters(text: str) -> str:

@@ -6,13 +6,12 @@ import logging
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from itertools import accumulate
 from pathlib import Path
 
 import pypdfium2
 from pypdfium2 import raw
 
-from arag.ingest.formats.content import JSON, Content, FormatError, join_blocks
+from arag.ingest.formats.content import JSON, Content, FormatError, join_blocks, join_pages
 from arag.ingest.formats.headings import Line, mark_headings
 from arag.ingest.formats.joining import join_lines
 from arag.ingest.formats.pdf.bold import mark_bold_titles
@@ -24,7 +23,6 @@ from arag.ingest.formats.pdf.joined import JoinedLetters, read_joined_letters
 from arag.ingest.formats.pdf.names import join_names
 from arag.ingest.formats.pdf.outline import read_outline
 from arag.ingest.formats.pdf.page import page_lines
-from arag.ingest.formats.pdf.page_ends import end_pages
 from arag.ingest.formats.pdf.paragraphs import mark_paragraphs
 from arag.ingest.formats.pdf.running import without_running_lines
 from arag.ingest.formats.pdf.scans import add_ocr_text, list_scans, name_scans, parse_ocr_texts
@@ -64,9 +62,7 @@ class _Page:
 
 
 def read_pdf(path: Path, ocr_texts: str = "") -> Content:
-    """Read the text layer of a PDF. A page that cannot be read is empty.
-
-    Between pages stands a blank line, unless a paragraph goes on.
+    """Read the text layer of a PDF, with a blank line between pages. A page that cannot be read is empty.
 
     Page numbers are left out, and lines at the top or the bottom of most pages after the first page that has them.
     Values of forms are in their places, comments after their pages, and attached texts after the last page.
@@ -103,12 +99,11 @@ def read_pdf(path: Path, ocr_texts: str = "") -> Content:
         own_texts = [page.text for page in pages]
         left_out += name_scans(list_scans(document, own_texts), len(pages))
     texts[-1:] = [join_blocks([*texts[-1:], *attached.texts])]
-    page_texts = list(end_pages(texts, bodies))
-    lengths = [len(page) for page in page_texts[:-1]]
+    text, page_starts = join_pages(texts)
     return Content(
         title=_title(document) or find_title([page.lines for page in pages]),
-        text="".join(page_texts),
-        page_starts=tuple(accumulate(lengths, initial=0)),
+        text=text,
+        page_starts=page_starts,
         metadata=_metadata(document),
         left_out=tuple(left_out),
         damage=tuple(damage),

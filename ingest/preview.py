@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import time
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterator
 from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal, TypeAlias, Unpack
@@ -18,6 +20,7 @@ from arag.ingest.pruning import find_gone
 from arag.ingest.reading import SourceReader
 from arag.ingest.writer import DEFAULT_CHUNK_TOKENS, fingerprint_of
 from arag.models.embedders import Embedder, load_embedder
+from arag.models.onnx import count_threads
 from arag.models.onnx_models import is_on_this_machine
 from arag.retrieval.corpus.table_rows import SourceTable, find_tables
 from arag.retrieval.storage.contract import View
@@ -29,7 +32,9 @@ from arag.text.tokens import count_batch, name_tokenizer
 if TYPE_CHECKING:
     from langchain_core.embeddings import Embeddings
 
-_SAMPLE_SENTENCES = 64  # at least, that are embedded for an estimate, which takes some seconds
+_SAMPLE_SENTENCES = 64  # at least, that are embedded for an estimate...
+_SAMPLE_SECONDS = 3.0  # ...unless that takes longer
+_ROUND_SENTENCES = 16  # of the sample, for each core, that are embedded together
 _MIN_SENTENCES = 2_000  # to be embedded: fewer take less than a minute
 
 Change: TypeAlias = Literal["new", "changed", "unchanged"]
@@ -76,8 +81,9 @@ class DocumentPreview:
 class Preview:
     """What an ingestion would read, skip, leave out and remove; see `IngestSummary`.
 
-    `seconds` is an estimate of what it takes on this machine. It is None for a short ingestion, and for an embedder
-    that is not on this machine or needs PyTorch.
+    `seconds` is an estimate of what it takes on this machine if nothing else runs there, and `seconds_now` while it is
+    as busy as it is now. Both are None for a short ingestion, and for an embedder that is not on this machine or needs
+    PyTorch.
     """
 
     documents: tuple[DocumentPreview, ...]
@@ -86,6 +92,7 @@ class Preview:
     problems: tuple[Problem, ...]
     removed_ids: tuple[str, ...]
     seconds: float | None
+    seconds_now: float | None
 
 
 def preview(sources: list[str], location: str = "", **options: Unpack[IngestOptions]) -> Preview:
@@ -115,14 +122,16 @@ def preview(sources: list[str], location: str = "", **options: Unpack[IngestOpti
                 documents.append(known.describe(assigned))
             meter.report(done=reader.bytes, documents=0 if isinstance(assigned, Problem) else 1)
         meter.end()
-        embedding = known.sample.estimate_seconds(_name_embedder(options.get("embedder"), view))
+        embedder = _name_embedder(options.get("embedder"), view)
+        seconds, seconds_now = known.sample.estimate_seconds(embedder, meter.seconds)
         return Preview(
             documents=tuple(documents),
             read_as=reader.list_read_as(),
             skipped=reader.list_skipped(),
             problems=tuple(problems),
             removed_ids=tuple(known.find_gone()) if options.get("prune") else (),
-            seconds=None if embedding is None else meter.seconds + embedding,
+            seconds=seconds,
+            seconds_now=seconds_now,
         )
 
 
@@ -155,7 +164,7 @@ class _Sample:
         self._some: list[str] = []
         self._step = 1  # between the sentences that are kept
 
-    def add(self, texts: Sequence[str]) -> None:
+    def add(self, texts: Collection[str]) -> None:
         """Count sentences, and keep some that are evenly spread."""
         for text in texts:
             self._sentences += 1
@@ -166,19 +175,38 @@ class _Sample:
             self._some = self._some[::2]
             self._step *= 2
 
-    def estimate_seconds(self, embedder: str) -> float | None:
-        """Return the seconds to embed all; None for few, or if the embedder is not on this machine."""
+    def estimate_seconds(self, embedder: str, reading: float) -> tuple[float, float] | tuple[None, None]:
+        """Return the seconds for everything if nothing else runs on this machine, and while it is as busy as now.
+
+        Args:
+            embedder: Without its weights on this machine there is no estimate, nor for few sentences.
+            reading: The seconds that reading took.
+        """
         if self._sentences < _MIN_SENTENCES or not is_on_this_machine(embedder):
-            return None
+            return None, None
         chosen = load_embedder(embedder)
         try:
             chosen.load()
         except ModelError:  # a damaged file: the ingestion says so
-            return None
+            return None, None
+        threads = count_threads()
+        chosen.embed_documents(self._some[:threads])  # the first ones take longer
         began = time.monotonic()
-        chosen.embed_documents(self._some)
-        seconds = time.monotonic() - began
-        return seconds * self._characters / sum(map(len, self._some))
+        began_processor = time.process_time()
+        characters = 0
+        rounds = math.ceil(len(self._some) / (_ROUND_SENTENCES * threads))
+        for first in range(rounds):
+            texts = self._some[first::rounds]  # from all documents
+            chosen.embed_documents(texts)
+            characters += sum(map(len, texts))
+            elapsed = time.monotonic() - began
+            if elapsed > _SAMPLE_SECONDS:
+                break
+        # The processor's time does not count what else runs on this machine.
+        unhindered = (time.process_time() - began_processor) / threads
+        slowdown = max(elapsed / unhindered, 1.0)
+        embedding = unhindered * self._characters / characters
+        return embedding + reading / slowdown, embedding * slowdown + reading
 
 
 class _Known:
@@ -206,10 +234,11 @@ class _Known:
         new = 0
         if change != "unchanged":
             known = self._list_sentences(document.id)
+            texts: Counter[str] = Counter()
             for chunk in chunks:
-                texts = [text for text in chunk.embedded_texts() if text not in known]
-                self.sample.add(texts)
-                new += len(texts)
+                texts.update(text for text in chunk.embedded_texts() if text not in known)
+            self.sample.add(texts)  # equal ones are embedded once
+            new = texts.total()
         return DocumentPreview(
             source=document.source,
             id=document.id,

@@ -575,6 +575,17 @@ def test_a_dry_run_says_how_long_many_sentences_take(arag, tmp_path, quick_embed
     assert arag("ingest", docs, "--dry-run")[1].endswith("3,000 sentences.\n")
 
 
+def test_a_dry_run_tells_the_load_of_other_programs_apart(arag, tmp_path, monkeypatch):
+    docs = write_corpus(tmp_path / "docs", {"log.txt": "The mill turned."})
+    for busy, time in [
+        (300.0, "about 2 minutes on this machine, or about 5 minutes while it is as busy as now"),
+        (130.0, "about 2 minutes on this machine"),
+    ]:
+        seconds = (120.0, busy)
+        monkeypatch.setattr(preview._Sample, "estimate_seconds", lambda *_, seconds=seconds: seconds)
+        assert arag("ingest", docs, "--dry-run")[1].endswith(f"1 sentence: {time}.\n")
+
+
 def test_skipped_files_are_counted_by_reason_and_a_few_are_named(arag, tmp_path):
     docs = write_corpus(tmp_path / "docs", {"a.md": "A."} | {f"s{n}.css": "a { }" for n in range(8)})
     _, _, err = arag("ingest", docs, "--dry-run")

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 _MAX_NAMES = 500  # characters of the names of columns
 _MAX_HEADINGS = 20  # of a document, in a preview
 _MAX_REMOVED = 20  # documents that are named
+_BUSY = 1.5  # times as long as it would take if nothing else ran on the machine; less may be waits among threads
 _MAX_NOTES = 20  # files of which parts were not read
 
 
@@ -65,8 +66,7 @@ def show_preview(preview: Preview) -> None:
     sentences = count(total, "sentence")
     if new < total:
         sentences += f", {new:,} of them to embed"
-    time = "" if preview.seconds is None else f": {name_estimate(preview.seconds)} on this machine"
-    out.print(f"Would be written: {documents}, {chunks}, {sentences}{time}.")
+    out.print(f"Would be written: {documents}, {chunks}, {sentences}{_name_time(preview)}.")
     unchanged = len(preview.documents) - len(written)
     if unchanged:
         out.print(f"In the index already: {count(unchanged, 'document')}.")
@@ -75,6 +75,17 @@ def show_preview(preview: Preview) -> None:
     _show_files("Skipped", preview.skipped)
     for problem in preview.problems:
         err.print_line(("Left out:", "yellow"), f" {problem}")
+
+
+def _name_time(preview: Preview) -> str:
+    """Return how long the ingestion will take, with the time while other programs need the machine if they do now."""
+    if preview.seconds is None or preview.seconds_now is None:
+        return ""
+    time = name_estimate(preview.seconds)
+    time_now = name_estimate(preview.seconds_now)
+    if preview.seconds_now < _BUSY * preview.seconds or time == time_now:
+        return f": {time_now} on this machine"
+    return f": {time} on this machine, or {time_now} while it is as busy as now"
 
 
 def _show_removed(label: str, document_ids: Sequence[str]) -> None:

@@ -75,7 +75,7 @@ class OnnxEmbeddings:
         In a batch, int8 numbers would get one scale for all its sentences, and shorter ones would be padded.
         """
         prompted = [self._document_prompt + text for text in texts]
-        with ThreadPoolExecutor(min(_MAX_THREADS, os.cpu_count() or 1)) as pool:
+        with ThreadPoolExecutor(count_threads()) as pool:
             vectors = pool.map(self._embed, prompted)
             return [vector.tolist() for vector in vectors]
 
@@ -93,6 +93,11 @@ class OnnxEmbeddings:
             return vector
         neutral = vector - (self._axes @ vector) @ self._axes
         return neutral / np.linalg.norm(neutral)
+
+
+def count_threads() -> int:
+    """Return how many sentences are embedded at a time, each by one core."""
+    return min(_MAX_THREADS, os.cpu_count() or 1)
 
 
 def load_onnx(model: OnnxModel, weights: str) -> OnnxEmbeddings:

@@ -88,7 +88,7 @@ def test_a_search_shows_people_all_hits_in_the_order_of_their_rank(arag, tmp_pat
     assert (code, len(similarities)) == (0, 12)
     assert similarities == sorted(similarities, reverse=True)
     assert out.startswith(
-        "The chunks nearest in meaning, with their similarity, and 1 with the same text (more: -k 24):"
+        "The chunks nearest in meaning, with their similarity, and 1 with the same sentences (more: -k 24):"
     )
     assert "menu.md" not in out  # a label is near to a short query, and says nothing
 
@@ -116,6 +116,29 @@ def test_a_page_about_a_question_comes_before_one_with_a_single_sentence_like_it
         openings = opened.rate_openings("crop a photo", ["crop.md:0", "tour.md:0", "unknown"])
         assert openings["crop.md:0"] > openings["tour.md:0"]
         assert len(openings) == 2
+
+
+def test_a_menu_that_many_pages_share_fills_no_search_by_meaning(arag, tmp_path):
+    menu = "- ntpwait(8) - wait until the clock runs\n- ntpmon(1) - show the clock at work\n"
+    things = ["mills", "boats", "lamps", "bells", "ropes", "coals"]
+    docs = {f"{thing}.md": f"# {thing}\n\n{menu}\nThe {thing} are old. Many {thing} stand here.\n" for thing in things}
+    docs["orphan.md"] = "# Orphan\n\nThe daemon must wait 300 seconds. Then orphans are enabled. Peers are lost."
+    place = ["--index", tmp_path / "index"]
+    arag("ingest", write_corpus(tmp_path / "docs", docs), *place)
+    out = arag("search", "semantic", "how long does the daemon wait until the clock runs", *place, "-k", 2)[1]
+    assert "[orphan.md:0]" in out
+
+
+def test_people_are_told_whether_a_text_or_only_its_shown_sentences_are_the_same(arag, tmp_path):
+    sentence = "The ferry sails at nine.\n\n"
+    docs = {"a.md": sentence, "b.md": sentence}
+    place = ["--index", tmp_path / "index"]
+    arag("ingest", write_corpus(tmp_path / "docs", docs), *place)
+    search = ["search", "keyword", "ferry", *place]
+    assert "(the same text: [b.md:0])" in arag(*search)[1]
+    longer = {"c.md": sentence + "Coal is dear. " * 40}
+    arag("ingest", write_corpus(tmp_path / "more", longer), *place)
+    assert "(the same sentences are in: [" in arag(*search)[1]
 
 
 def test_chunks_with_a_keyword_only_within_longer_words_come_behind_the_others(arag, tmp_path):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from arag.retrieval.index import Index
@@ -17,21 +17,15 @@ from arag.retrieval.presentation.selection import (
     show_keyword_hits,
     show_semantic_hits,
 )
-from arag.retrieval.presentation.sentences import sentence_line
+from arag.retrieval.presentation.weighing import weigh
 from arag.retrieval.search.contents import is_in_contents
 from arag.retrieval.types import Chunk, Hit, KeywordResults, ReadResults, SemanticResults
 from arag.text.marks import without_marks
-from arag.text.normalise import CELL_BOUNDARY
 from arag.text.words import list_words
 
 _MIN_CANDIDATES = 20  # that are found at least: equal texts among them share a place
 NEAREST = 100  # chunks by their best sentences, which their openings put in another order
 _HEADING = re.compile(r"#{1,6}\s+(?P<name>[^\n]*)")  # in Markdown
-_MAX_LABEL_CHARACTERS = 60
-# Up to three words without a number or a full stop, such as `- Insert table` and `File ▸ Open`. Scripts without spaces
-# say more in so few words.
-_LETTERS = r"[A-Za-z\u00c0-\u052f'’-]+"
-_LABEL = re.compile(rf"(?:[-*•]\s)?{_LETTERS}(?:[\s▸→>/]+{_LETTERS}){{0,2}}[\s»…]*")
 
 
 def list_keyword_hits(index: Index, keywords: Sequence[str], top_k: int) -> str:
@@ -49,7 +43,7 @@ def list_keyword_hits(index: Index, keywords: Sequence[str], top_k: int) -> str:
     extent = "All are shown"
     if selection.count_named() < results.total:
         extent = f"The best {len(selection.full):,} of {results.total:,} chunks{_name_others(selection, top_k)}"
-    return write_selection(f"{reports}\n{extent}:", selection)
+    return write_selection(f"{reports}\n{extent}:", selection, for_people=True)
 
 
 def list_nearest(index: Index, query: str, top_k: int) -> str:
@@ -60,7 +54,7 @@ def list_nearest(index: Index, query: str, top_k: int) -> str:
     candidates = max(NEAREST, top_k + 1)
     while True:
         results = index.semantic_search(query, candidates, titles_first=True)
-        hits = weigh_openings(index, query, _without_labels(index, query, results.hits))
+        hits = weigh(index, query, results.hits)
         hits.sort(key=_rank_by_meaning)
         hits.sort(key=lambda hit: not _has_title(hit.chunk, query))
         found = show_semantic_hits(SemanticResults(query, tuple(hits))).full
@@ -74,19 +68,7 @@ def list_nearest(index: Index, query: str, top_k: int) -> str:
     others = ""
     if selection.count_named() < len(hits):
         others = _name_others(selection, top_k)
-    return write_selection(f"The chunks nearest in meaning, with their similarity{others}:", selection)
-
-
-def weigh_openings(index: Index, query: str, hits: Iterable[Hit]) -> list[Hit]:
-    """Return hits with scores that are the mean of the similarities of their best sentence and of their opening.
-
-    "How do I crop a photo?" is answered by steps, none of which is near to the question; the first sentences of their
-    page are. Of 60 such questions and phrases, the page is among the first five for 49 instead of 36, and the first for
-    34 instead of 19; of 30 questions for facts it is the first for 26 either way.
-    """
-    hits = list(hits)
-    openings = index.rate_openings(query, [hit.chunk_id for hit in hits])
-    return [replace(hit, score=(hit.score + openings.get(hit.chunk_id, hit.score)) / 2) for hit in hits]
+    return write_selection(f"The chunks nearest in meaning, with their similarity{others}:", selection, for_people=True)
 
 
 def write_read(index: Index, results: ReadResults) -> str:
@@ -149,7 +131,7 @@ def _has_title(chunk: Chunk, query: str) -> bool:
 
 
 def _take_distinct(found: Sequence[ShownHit], most: int) -> Selection:
-    """Return the first hits; the same text comes once, with its copies."""
+    """Return the first hits; the same sentences come once, with their copies."""
     selection = Selection()
     ids_by_text: dict[str, str] = {}
     for shown in found:
@@ -164,11 +146,11 @@ def _take_distinct(found: Sequence[ShownHit], most: int) -> Selection:
 
 
 def _name_others(selection: Selection, top_k: int) -> str:
-    """Return how many chunks have the same text as those shown, and how to see more."""
+    """Return how many chunks have the same sentences as those shown, and how to see more."""
     more = f" (more: -k {2 * top_k})"
     copies = len(selection.list_copies(selection.full))
     if copies:
-        return f", and {copies:,} with the same text{more}"
+        return f", and {copies:,} with the same sentences{more}"
     return more
 
 
@@ -195,52 +177,3 @@ def _without_heading_mark(sentence: ShownSentence, chunk: Chunk) -> ShownSentenc
     if heading is None or (is_text and not _has_only_headings(chunk)):
         return sentence
     return replace(sentence, text=heading["name"], lines=heading["name"])
-
-
-# --- labels ---
-
-
-def _without_labels(index: Index, query: str, hits: Sequence[Hit]) -> list[Hit]:
-    """Rate hits whose nearest sentence is a label by their other sentences, if they have any.
-
-    To a short query, labels are nearer than sentences, and they answer nothing.
-    """
-    labels = [hit.chunk_id for hit in hits if _is_label(hit.chunk, _nearest(hit.similarities))]
-    rated = index.rate_sentences(query, labels)
-    kept: list[Hit] = []
-    for hit in hits:
-        similarities = hit.similarities
-        if hit.chunk_id in rated:
-            similarities = {
-                position: similarity
-                for position, similarity in rated[hit.chunk_id].items()
-                if not _is_label(hit.chunk, position)
-            }
-        if similarities:
-            kept.append(replace(hit, score=max(similarities.values()), similarities=similarities))
-        else:
-            kept.append(hit)
-    return kept
-
-
-def _nearest(similarities: Mapping[int, float]) -> int:
-    return max(similarities, key=lambda position: similarities[position])
-
-
-def _is_label(chunk: Chunk, position: int) -> bool:
-    """Return whether a sentence is the header of a table, or a few words as of a menu or a link."""
-    line = sentence_line(chunk, position).strip("| ")
-    if len(line) > _MAX_LABEL_CHARACTERS:
-        return False
-    cells = line.split(CELL_BOUNDARY)
-    if len(cells) > 1 and not _begins_table(chunk, position):
-        return False
-    return all(_LABEL.fullmatch(cell) for cell in cells)
-
-
-def _begins_table(chunk: Chunk, position: int) -> bool:
-    """Return whether no row is before a table's row, under the same heading."""
-    before = chunk.sentences[:position][-1:]
-    if not before or before[0].heading != chunk.sentences[position].heading:
-        return True
-    return CELL_BOUNDARY not in chunk.sentence_text(position - 1)

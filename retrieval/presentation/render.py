@@ -78,7 +78,9 @@ def render_semantic(selection: Selection, *, counted: set[str] | None = None) ->
     return write_selection("The nearest, by similarity:", selection, counted)
 
 
-def write_selection(head: str, selection: Selection, counted: set[str] | None = None) -> str:
+def write_selection(
+    head: str, selection: Selection, counted: set[str] | None = None, *, for_people: bool = False
+) -> str:
     """Write the hits that are shown, below a first line."""
     if counted is None:
         counted = set()
@@ -86,12 +88,12 @@ def write_selection(head: str, selection: Selection, counted: set[str] | None = 
     blocks = [head]
     for shown in selection.full:
         is_semantic = not shown.hit.keywords
-        blocks.append(writer.write(shown, rated=is_semantic).rstrip() + _name_copies(shown, selection))
+        blocks.append(writer.write(shown, rated=is_semantic).rstrip() + _name_copies(shown, selection, for_people))
     if selection.seen:
         blocks.append(f"Shown above: {_list_seen(selection.seen)}")
     if selection.brief:
         lines = ["In brief:"]
-        lines += [writer.write(shown) + _name_copies(shown, selection) for shown in selection.brief]
+        lines += [writer.write(shown) + _name_copies(shown, selection, for_people) for shown in selection.brief]
         blocks.append("\n".join(lines))
     if not selection.full and not selection.brief:
         blocks.append("Nothing new was found.")
@@ -107,12 +109,15 @@ def _list_seen(chunk_ids: Sequence[str]) -> str:
     return named
 
 
-def _name_copies(shown: ShownHit, selection: Selection) -> str:
-    """Return the ids of a hit's copies, as a line below it."""
-    copies = [copy.hit.chunk_id for copy in selection.list_copies([shown])]
+def _name_copies(shown: ShownHit, selection: Selection, for_people: bool) -> str:
+    """Return the ids of a hit's copies, as a line below it. People are told if only what is shown is the same."""
+    copies = [copy.hit for copy in selection.list_copies([shown])]
     if not copies:
         return ""
-    return f"\n(the same text: {list_marks(copies)})"
+    relation = "the same text"
+    if for_people and any(copy.chunk.text != shown.hit.chunk.text for copy in copies):
+        relation = "the same sentences are in"
+    return f"\n({relation}: {list_marks([copy.chunk_id for copy in copies])})"
 
 
 def _in_brackets(notes: Sequence[str]) -> str:

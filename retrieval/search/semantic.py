@@ -24,6 +24,7 @@ _MAX_QUERY_WORDS = 4  # a query with no more words may be a document's name
 _TITLES_LOOKED_AT = 20  # of the nearest chunks
 _MAX_TITLED = 2
 _OPENING_SENTENCES = 3
+_MIN_COUNTED = 1 / 3  # of a chunk's sentences: fewer stand far from its beginning, and do not say what it is about
 _TITLED_GAP = 0.25  # of similarity below the nearest chunk: a title may be a common word
 
 _Similarities = dict[int, dict[int, float]]  # by a chunk's row id and a sentence's position
@@ -91,6 +92,7 @@ def rate_openings(
     view: View,
     vector: NDArray[np.float32],
     chunk_ids: Sequence[str],
+    but: Mapping[str, Collection[int]],
 ) -> dict[str, float]:
     """Compare the beginnings of chunks with a query's vector; chunks without vectors are left out."""
     row_ids = view.row_ids(chunk_ids)
@@ -98,9 +100,13 @@ def rate_openings(
     places: list[tuple[int, int]] = []
     openings: list[NDArray[np.float32]] = []
     for row_id, positions, vectors in view.vectors(row_ids.values()):
+        left_out = but.get(chunk_ids_by_row[row_id], ())
+        counted = [row for row, position in enumerate(positions) if position not in left_out]
+        if len(counted) < _MIN_COUNTED * len(positions):
+            counted = list(range(len(positions)))
         if positions:
             places.append((row_id, positions[0]))
-            openings.append(vectors[:_OPENING_SENTENCES].mean(axis=0))
+            openings.append(vectors[counted[:_OPENING_SENTENCES]].mean(axis=0))
     if not openings:
         return {}
     matrix = SentenceMatrix.of(places, np.stack(openings))

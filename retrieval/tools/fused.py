@@ -10,7 +10,7 @@ from typing import Literal
 
 from arag.models.names import knows_script
 from arag.retrieval.index import Index
-from arag.retrieval.presentation.for_people import NEAREST, weigh_openings
+from arag.retrieval.presentation.for_people import NEAREST
 from arag.retrieval.presentation.matches import find_keywords
 from arag.retrieval.presentation.render import list_closest
 from arag.retrieval.presentation.selection import (
@@ -19,6 +19,7 @@ from arag.retrieval.presentation.selection import (
     show_keyword_hits,
     show_semantic_hits,
 )
+from arag.retrieval.presentation.weighing import weigh
 from arag.retrieval.search.contents import is_in_contents
 from arag.retrieval.search.spellings import swap_apostrophes
 from arag.retrieval.tools.retriever import is_quoted, list_keywords
@@ -103,7 +104,7 @@ def find_passages(index: Index, query: str) -> tuple[list[Passage], dict[str, li
 def _find_nearest(index: Index, query: str) -> SemanticResults:
     """Search by meaning; of the nearest chunks, those with an opening near to the query come first."""
     results = index.semantic_search(query, NEAREST, titles_first=True)
-    hits = weigh_openings(index, query, results.hits)
+    hits = weigh(index, query, results.hits)
     hits.sort(key=lambda hit: (is_in_contents(hit), -hit.score, hit.chunk_id))
     return replace(results, hits=tuple(hits[:HITS]))
 

@@ -163,14 +163,14 @@ class Index(IndexReader):
         return self.with_view(rate, vector, chunk_ids)
 
     def rate_openings(
-        self, query: str, chunk_ids: Sequence[str], but: Mapping[str, Collection[int]] | None = None
+        self, query: str, chunk_ids: Sequence[str], ignored: Mapping[str, Collection[int]] | None = None
     ) -> dict[str, float]:
         """Compare the beginnings of chunks with a query: they often say what a text is about.
 
         Args:
             query: The query.
             chunk_ids: Chunk ids.
-            but: By chunk id, the positions of sentences that do not count, unless the chunk has few others.
+            ignored: By chunk id, the positions of sentences that do not count, unless the chunk has few others.
 
         Returns:
             For each chunk that the index holds, the similarity of the mean of its first three vectors, on the scale of
@@ -181,7 +181,7 @@ class Index(IndexReader):
             ModelError: The query cannot be embedded, or its vector does not fit the index.
         """
         vector = self._embed(query)
-        return self.with_view(rate_openings, vector, chunk_ids, but or {})
+        return self.with_view(rate_openings, vector, chunk_ids, ignored or {})
 
     def read(self, chunk_ids: str | Sequence[str], adjacent: int = 0) -> ReadResults:
         """Return full chunks (paper, section 3.2).

@@ -19,7 +19,7 @@ FRAME_END = "\x05"
 CODE_LINE_END = "\x1e"  # stands for a line end in code, whose lines stay as they are
 
 _MIN_LINKS = 2
-_LEAD = re.compile(r"#.*|(?:\.\.?/)*index\.html?")  # to a place in the page, or to the first page of the site
+_JUMP = re.compile(r"#.*|(?:\.\.?/)*index\.html?")  # to a place in the page, or to the first page of the site
 _MOSTLY = 0.9  # share of a row's letters that are in links
 _MIN_WORDS = 4  # of a text that says something
 # Themes put the whole page into a section.
@@ -202,10 +202,10 @@ def _says_nothing(element: etree._Element, text: str, is_above_title: bool) -> b
 
 
 def _is_links(element: etree._Element) -> bool:
-    """Return whether an element is a row of links; one alone may be an answer, unless it is a lead."""
+    """Return whether an element is a row of links; one alone may be an answer, unless it is a jump."""
     links = list(element.iter("a"))
-    is_lead = len(links) == 1 and _LEAD.fullmatch(links[0].get("href", "")) is not None
-    if len(links) < _MIN_LINKS and not is_lead:
+    is_jump = len(links) == 1 and _JUMP.fullmatch(links[0].get("href", "")) is not None
+    if len(links) < _MIN_LINKS and not is_jump:
         return False
     of_links = sum(map(_count_letters, links))
     return of_links >= _MOSTLY * _count_letters(element)

@@ -33,7 +33,7 @@ def weigh(index: Index, query: str, hits: Iterable[Hit]) -> list[Hit]:
     """
     hits = list(hits)
     shared = _find_shared(hits)
-    openings = index.rate_openings(query, [hit.chunk_id for hit in hits], but=shared)
+    openings = index.rate_openings(query, [hit.chunk_id for hit in hits], ignored=shared)
     repeated = _find_repeated(hits, shared, openings)
     rated = _rate_by_others(index, query, hits, repeated)
     return [replace(hit, score=(hit.score + openings.get(hit.chunk_id, hit.score)) / 2) for hit in rated]

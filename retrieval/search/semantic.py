@@ -92,7 +92,7 @@ def rate_openings(
     view: View,
     vector: NDArray[np.float32],
     chunk_ids: Sequence[str],
-    but: Mapping[str, Collection[int]],
+    ignored: Mapping[str, Collection[int]],
 ) -> dict[str, float]:
     """Compare the beginnings of chunks with a query's vector; chunks without vectors are left out."""
     row_ids = view.row_ids(chunk_ids)
@@ -100,8 +100,8 @@ def rate_openings(
     places: list[tuple[int, int]] = []
     openings: list[NDArray[np.float32]] = []
     for row_id, positions, vectors in view.vectors(row_ids.values()):
-        left_out = but.get(chunk_ids_by_row[row_id], ())
-        counted = [row for row, position in enumerate(positions) if position not in left_out]
+        not_counted = ignored.get(chunk_ids_by_row[row_id], ())
+        counted = [row for row, position in enumerate(positions) if position not in not_counted]
         if len(counted) < _MIN_COUNTED * len(positions):
             counted = list(range(len(positions)))
         if positions:

@@ -708,6 +708,20 @@ def test_the_title_of_a_plain_text_may_be_marked_or_named_above_it(read, name, t
     assert read(name, text).title == title
 
 
+@pytest.mark.parametrize(
+    ("text", "marked"),
+    [
+        ("====== Lamps ======\n\nThey burn.", "# Lamps\n\nThey burn."),
+        ("====== Lamps ======\n\n===== Oil =====\n\n==== Old ====", "# Lamps\n\n## Oil\n\n### Old"),
+        ("= Lamps =\n\n== Oil ==\n\nIt burns.", "# Lamps\n\n## Oil\n\nIt burns."),
+    ],
+)
+def test_titles_of_a_wiki(read, text, marked):
+    content = read("a.txt", f"Content-Type: text/x-wiki\n\n{text}\n")
+    assert content.text.strip() == f"Content-Type: text/x-wiki\n\n{marked}"
+    assert content.title == "Lamps"
+
+
 @pytest.mark.parametrize("sign", "*~^")
 def test_titles_of_a_plain_text_may_be_underlined_with_any_sign(read, sign):
     lamps = f"1. Lamps\n{sign * 8}\n\nText of it.\n\n\n1.1. Oil\n========\n\nSix marks."

@@ -1,4 +1,4 @@
-"""Titles of plain texts that are marked as in AsciiDoc, or underlined with other signs than in Markdown."""
+"""Titles of plain texts that are marked as in AsciiDoc and wikis, or underlined with other signs than in Markdown."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ import re
 from arag.ingest.formats.restructured import find_title
 from arag.ingest.outline import escape_code, escape_marks
 
-_MARKED = re.compile(r"(={1,6})[ \t]+(\S.{0,100}?)(?:[ \t]+\1)?[ \t]*$")  # the second marks close a title
+_MARKED = re.compile(r"(={1,6})[ \t]+(\S.{0,100}?)(?P<end>[ \t]+\1)?[ \t]*$")
+_OF_WIKI = re.compile(r"^(={5,6})[ \t]+\S.*[ \t]\1[ \t]*$", re.MULTILINE)  # where more signs are a higher level
 _ATTRIBUTES = re.compile(r"\[.*\]\s*$")  # such as [[name]], above a title of AsciiDoc
 _ANCHOR = re.compile(r"\[\[[^\]\n]*\]\]$")
 _NO_TITLE = re.compile(r"[*+-] |\[.*\]$")  # an item, and the name of a block
@@ -15,7 +16,7 @@ _DELIMITER = re.compile(r"([-=.*_+])\1{3,}$")  # above and below a block of Asci
 _UNDERLINES = "=-~^*+#\"'"
 _AS_MARKDOWN = ("under =", "under -")  # which need no marks
 _MAX_DIFFERENCE = 2  # characters between the lengths of a title and its underline; more below the last line of a block
-_MIN_TITLES = 2  # a text with one such line may show a drawing or what a program prints
+_MIN_TITLES = 2  # a text with one that is not closed may show a drawing or what a program prints
 _MAX_LEVEL = 6
 _INDENTATION = "    "  # of a line that is shown as it is
 
@@ -27,6 +28,7 @@ def mark_sections(text: str) -> tuple[str, bool]:
     Markdown are indented, and so is the end of a block of code, which is not an underline.
     """
     lines = text.split("\n")
+    is_of_wiki = _OF_WIKI.search(text) is not None
     in_block = _indent_blocks(lines)
     marked: list[str] = []
     styles: list[str] = []
@@ -39,10 +41,11 @@ def mark_sections(text: str) -> tuple[str, bool]:
         title = _MARKED.match(line) if may_be_title else None
         underlined = find_title(lines[number : number + 2]) if may_be_title else None
         if title:
-            level = len(title[1])
+            signs = len(title[1])
+            level = _MAX_LEVEL + 1 - signs if is_of_wiki else signs
             marked.append(f"{'#' * level} {_without_anchor(title[2])}")
             styles = styles or ["under ="]
-            others += 1
+            others += _MIN_TITLES if title["end"] else 1
             number += 1
         elif underlined and underlined.style[-1] in _UNDERLINES:
             if underlined.style not in styles:

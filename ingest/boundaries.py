@@ -26,6 +26,7 @@ _BEFORE_BOUNDARY = 64
 _AFTER_BOUNDARY = 32
 
 _CHINESE_OR_JAPANESE = re.compile(f"[{CHINESE_OR_JAPANESE}]")
+_NAMED_SIGN = re.compile(rf"[{CHINESE_OR_JAPANESE}]\s+[.!?]$")  # as in 「ファイル名を . で始まる名前」
 # A line of a log, which begins with its time, is an item, too.
 LIST_ITEM = re.compile(
     r"\s*(?:[-*+•‣◦·]|\d{1,3}[.)]|\[?(?:\d{4}-\d\d-\d\d[T ]|[A-Z][a-z]{2} [ \d]\d )?\d\d:\d\d:\d\d\S{0,40})\s+"
@@ -274,8 +275,7 @@ def _is_boundary(text: str, boundary: int, never_last: frozenset[str]) -> bool:
     if not has_space and (needs_space or is_decimal_point):
         return False  # "example.com", "EURO.KO.", "３．５"
     following = after.lstrip("\"'" + _OPENERS + " ")
-    # 「 . で始まる名前」 names the sign itself.
-    is_sign = without_closers[-2:-1].isspace() and _CHINESE_OR_JAPANESE.match(following)
+    is_sign = _NAMED_SIGN.search(without_closers) and _CHINESE_OR_JAPANESE.match(following)
     if needs_space and (following[:1].islower() or _GOES_ON.match(following) or is_sign):
         return False
     word = without_closers.split()[-1].lower().lstrip("\"'" + _OPENERS)

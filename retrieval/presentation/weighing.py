@@ -12,6 +12,7 @@ from arag.retrieval.presentation.sentences import sentence_line
 from arag.retrieval.types import Chunk, Hit
 from arag.text.normalise import CELL_BOUNDARY
 
+_HIGHER = 0.75  # weight of the higher of two similarities; 0.6 to 0.85 find as many
 _SHARED = 5  # documents: what so many say word by word, as in a menu, says little of any of them
 _MAX_LABEL_CHARACTERS = 60
 # Up to three words without a number or a full stop, such as `- Insert table` and `File ▸ Open`. Scripts without spaces
@@ -23,11 +24,11 @@ _Positions = Mapping[str, Collection[int]]  # of sentences, by chunk id
 
 
 def weigh(index: Index, query: str, hits: Iterable[Hit]) -> list[Hit]:
-    """Return hits with scores that are the mean of the similarities of their best sentence and of their opening.
+    """Return hits with scores of the similarities of their best sentence and of their opening; the higher counts most.
 
     "How do I crop a photo?" is answered by steps, none of which is near to the question; the first sentences of their
-    page are. Of 60 such questions and phrases, the page is among the first five for 49 instead of 36, and the first for
-    34 instead of 19; of 30 questions for facts it is the first for 26 either way.
+    page are. Of 60 such questions and phrases, the page is among the first five for 50 instead of 36, and the first for
+    35 instead of 19; of 90 questions for facts, it is among the first five for 87, and the first for 76 instead of 74.
 
     Sentences that several documents share count for one of them, and in no opening.
     """
@@ -36,7 +37,11 @@ def weigh(index: Index, query: str, hits: Iterable[Hit]) -> list[Hit]:
     openings = index.rate_openings(query, [hit.chunk_id for hit in hits], ignored=shared)
     repeated = _find_repeated(hits, shared, openings)
     rated = _rate_by_others(index, query, hits, repeated)
-    return [replace(hit, score=(hit.score + openings.get(hit.chunk_id, hit.score)) / 2) for hit in rated]
+    weighed: list[Hit] = []
+    for hit in rated:
+        lower, higher = sorted([hit.score, openings.get(hit.chunk_id, hit.score)])
+        weighed.append(replace(hit, score=_HIGHER * higher + (1 - _HIGHER) * lower))
+    return weighed
 
 
 def _find_shared(hits: Sequence[Hit]) -> dict[str, set[int]]:

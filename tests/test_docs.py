@@ -47,7 +47,7 @@ SHOWN = {  # what a page's commands and snippets print, among other things
         "guide.pdf#page=3",
         "tariff-1882:0",
         "film.srt:0",
-        "[letter-from-amoy.txt:0] (0.6",
+        "[letter-from-amoy.txt:0] (0.",
         "[keepers.md:0] (0.",
         "once in every four minutes",
         "page 1, read by OCR",

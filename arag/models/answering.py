@@ -168,9 +168,14 @@ def describe_count(result: str, pattern: str) -> str:
     return f"{counted[0]} {quoted}."
 
 
+def is_statement(text: str) -> bool:
+    """Return whether a text ends as a sentence does, or has the value of a field."""
+    return _STATEMENT.search(text) is not None
+
+
 def _says_more(text: str, words: set[str]) -> bool:
     """Return whether a sentence is a statement, and more than the question's words."""
-    if only_asks(text) or leads_in(text) or not _STATEMENT.search(text):
+    if only_asks(text) or leads_in(text) or not is_statement(text):
         return False
     return not content_words(text) <= words
 

@@ -24,6 +24,7 @@ from langchain_core.utils.function_calling import convert_to_openai_tool
 
 from arag.models.answering import (
     find_asked_versions,
+    is_statement,
     leads_in,
     may_answer,
     may_answer_foreign,
@@ -232,7 +233,8 @@ def _choose_sentences(notes: Notes, coverage: Coverage) -> list[Sentence]:
 
     def gain(sentence: Sentence) -> float:
         weight = coverage.weigh(open_words & coverage.find(sentence))
-        if _tells_of(links, sentence.text.lower()):
+        says_more = is_statement(sentence.text) or ", " in sentence.text  # unlike the name of a link
+        if says_more and _tells_of(links, sentence.text.lower()):
             weight += _LINK_BONUS / max(1, len(coverage.words))
         return weight and weight + _NEARNESS * sentence.similarity
 

@@ -105,6 +105,14 @@ def test_entities_that_nothing_defines_are_named(read):
     assert content.left_out == ("texts of undefined entities, shown by name or left out (app, vendor.mail)",)
 
 
+def test_keys_and_abbreviations_that_are_entities_are_no_mathematical_signs(read):
+    keys = "<keycombo>&Ctrl;&Shift;<keycap>R</keycap></keycombo>, <keycombo>&Alt; &Del;</keycombo>, &Tab;"
+    content = read(
+        "a.docbook", DOCBOOK.format(f"<para>Keys, &eg; {keys}, &etc; cost 5 &le; 6 &frac12; &plus; 1.</para>")
+    )
+    assert content.text == "# Lamps\n\nKeys, e.g. Ctrl+Shift+R, Alt+Del, Tab, etc. cost 5 ≤ 6 ½ + 1."
+
+
 def test_entities_that_stand_for_whole_paragraphs_are_left_out(read):
     body = "<para>&notice;</para><para>Oil for <b>x</b> &app;</para>&license;<para>Wicks.</para>"
     content = read("a.docbook", DOCBOOK.format(f"<sect1><title>&app;</title>&terms;{body}</sect1>"))

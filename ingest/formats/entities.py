@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Mapping
-from html.entities import html5
+from html.entities import html5, name2codepoint
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
@@ -25,6 +26,10 @@ _BOOK = "index.docbook"  # beside its chapters, which leave their entities to it
 _UNDEFINED = re.compile("\ue000(.+?)\ue001")  # in a parsed text: the name of an entity
 _ONLY_UNDEFINED = re.compile("(?:\\s*\ue000[^\ue001]+\ue001)+\\s*")
 _PARTS = re.compile("article|book|chapter|appendix|preface|part|section|sect[1-5]|legalnotice")
+_KEYS = ("{*}keycombo", "{*}keyseq")
+_NEXT_KEY = re.compile("\ue001\\s*(?=\ue000)")
+_ABBREVIATIONS = {"eg": "e.g.", "ie": "i.e.", "etc": "etc."}  # KDE's
+_NO_TEXT = {"Sm", "Cc", "Cf"}  # mathematical signs and control characters
 _PREDEFINED = {"lt", "gt", "amp", "quot", "apos"}
 _ALL = "all"
 _DOCTYPE_OF_ALL = b'<!DOCTYPE all SYSTEM "all"'
@@ -92,11 +97,20 @@ def _find_definitions(text: str, book: str) -> dict[str, str]:
 def _show_names(root: etree._Element) -> set[str]:
     """Show the names of the entities that nothing defines, and return them."""
     undefined = set(_UNDEFINED.findall("".join(root.itertext())))
+    for keys in root.iter(*_KEYS):
+        _separate_keys(keys)
     for element in root.iter(etree.Element):
         _leave_out_notices(element)
         element.text = _UNDEFINED.sub(_name_shown, element.text or "")
         element.tail = _UNDEFINED.sub(_name_shown, element.tail or "")
     return undefined
+
+
+def _separate_keys(keys: etree._Element) -> None:
+    """Put a plus between keys that are entities, as in `&Ctrl;&Shift;`."""
+    keys.text = _NEXT_KEY.sub("\ue001+", keys.text or "")
+    for key in keys:
+        key.tail = _NEXT_KEY.sub("\ue001+", key.tail or "")
 
 
 def _leave_out_notices(element: etree._Element) -> None:
@@ -115,6 +129,19 @@ def _leave_out_notices(element: etree._Element) -> None:
 def _name_shown(match: re.Match[str]) -> str:
     name = match[1]
     return f"&{name};" if "." in name else name
+
+
+def _find_text(name: str) -> str:
+    """Return what an entity stands for if it is an abbreviation or a character of texts, or else an empty string.
+
+    Web pages have names for many more signs, but in manuals `&Del;` and `&Tab;` are keys.
+    """
+    if name in _ABBREVIATIONS:
+        return _ABBREVIATIONS[name]
+    text = html5.get(f"{name};", "")
+    if name in name2codepoint or (text.isascii() and text.isprintable()):
+        return text
+    return "" if unicodedata.category(text[0]) in _NO_TEXT else text
 
 
 def _read_beside(file: Path) -> bytes:
@@ -145,7 +172,7 @@ class _Definitions(etree.Resolver):  # type: ignore[misc]
         if address is not None:
             lines.append(f'<!ENTITY % own SYSTEM "{address.decode(errors="replace")}"> %own;')
         for name, definition in definitions.items():
-            text = html5.get(f"{name};", f"\ue000{name}\ue001")
+            text = _find_text(name) or f"\ue000{name}\ue001"
             codes = "".join(f"&#38;#{ord(character)};" for character in text)
             value = definition or f'"{codes}"'
             lines.append(f"<!ENTITY {name} {value}>")

@@ -293,6 +293,24 @@ def test_a_name_that_is_divided_before_its_capital_letter(read, named, seen):
     assert read("a.pdf", pages.finish()).text == f"{named}\n\n{seen}"
 
 
+@pytest.mark.parametrize(
+    ("lines", "seen"),
+    [
+        (["See https://mill.example/sacks-of-", "rye/1990."], "See https://mill.example/sacks-of-rye/1990."),
+        (["See /usr/share/doc-", "base there."], "See /usr/share/doc-base there."),
+        (["Name der Bildungs-", "oder Ausbildungsstelle"], "Name der Bildungs- oder Ausbildungsstelle"),
+        (["They are left-", "or right-aligned."], "They are left- or right-aligned."),
+        (["The well-known mill is well-", "known."], "The well-known mill is well-known."),
+        (["The email, not the e-mail, of this e-", "mail."], "The email, not the e-mail, of this email."),
+        (["It is the fac-", "tor of the doc-", "umentation."], "It is the factor of the documentation."),
+    ],
+)
+def test_hyphens_of_the_text_at_the_end_of_a_line(read, lines, seen):
+    pages = Pages()
+    pages.lines(72, 700, lines)
+    assert read("a.pdf", pages.finish()).text == seen
+
+
 def test_soft_hyphens_and_spaces_that_do_not_break(read):
     pages = Pages()
     pages.lines(72, 700, ["He went to the yard of the com\xad", "mittee at 10\xa0o'clock."])

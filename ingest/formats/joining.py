@@ -12,11 +12,18 @@ from arag.text.normalise import CELL_BOUNDARY
 from arag.text.scripts import BURMESE, CHINESE_OR_JAPANESE, KHMER, LAO, THAI, UNSPACED
 
 HYPHEN = "\ufffe"  # as PDFium marks a hyphen at the end of a line
+OWN_HYPHEN = "\uffff"  # one that is known to be the word's own
 
 _LOWER = r"[^\W\d_A-Z]"
 # Between lower-case letters, a hyphen divides a word. The third is Armenian; old programs write the fourth.
 _DIVIDED = re.compile(rf"(?<={_LOWER})[{HYPHEN}\u2010\u058a¬]$")
 _BEGINS_LOWER = re.compile(_LOWER)
+# Before it, the hyphen stands for the rest of a compound, as in `pre- and post-war`. Words may end in the last ones.
+_JOINS_COMPOUNDS = re.compile(
+    r"(?:(?:und|oder|bzw|beziehungsweise|sowie|and|och|eller|или|[yeoui])(?![^\s.])"
+    r"|(?:or|en|of|et|ou|og) \w+-\w)"
+)
+_ADDRESS = re.compile(r".*://|\W*(?:www\.|[~.]{0,2}/)|[\w.-]+/[\w.-]+/")  # begins the name of a page or a file
 
 _WIDE_MARKS = "、，。．！？；：・～（）「」『』《》〈〉【】〔〕"
 _MARKS = "…—“”‘’"  # beside a letter of these scripts, they are its marks; beside a Latin one, they are not
@@ -102,7 +109,7 @@ def join_lines(lines: Sequence[Line]) -> list[Line]:
 
 
 def _with_plain_hyphens(line: Line) -> Line:
-    text = line.text.replace(HYPHEN, "-")
+    text = line.text.replace(HYPHEN, "-").replace(OWN_HYPHEN, "-")
     return line._replace(text=text)
 
 
@@ -134,8 +141,8 @@ def _join(text: str, following: str, between: str) -> str:
 
 def _space_between(text: str, following: str) -> str:
     """Return what stands between two lines that are known to be one text."""
-    if text.endswith(HYPHEN):
-        return ""
+    if text.endswith((HYPHEN, OWN_HYPHEN)):
+        return " " if _JOINS_COMPOUNDS.match(following) else ""
     is_unspaced = _ends_unspaced(text) and _starts_unspaced(following)
     return "" if is_unspaced else " "
 
@@ -151,10 +158,13 @@ def _starts_unspaced(text: str) -> bool:
 
 
 def _divides_word(text: str, following: str) -> bool:
-    """Return whether a hyphen at the end of a text divides a word."""
+    """Return whether a hyphen at the end of a text divides a word, and is not part of the text."""
     ends_with_hyphen = _DIVIDED.search(text) is not None
     begins_small = _BEGINS_LOWER.match(following) is not None
-    return ends_with_hyphen and begins_small
+    if not ends_with_hyphen or not begins_small or _JOINS_COMPOUNDS.match(following):
+        return False
+    last_word = text.rsplit(maxsplit=1)[-1]
+    return not _ADDRESS.match(last_word)
 
 
 def _between(line: Line, following: Line, page: _Page) -> str | None:
@@ -162,7 +172,9 @@ def _between(line: Line, following: Line, page: _Page) -> str | None:
     is_row = CELL_BOUNDARY in line.text or CELL_BOUNDARY in following.text
     if is_row or not following.text:
         return None
-    if line.text.endswith(HYPHEN) or _divides_word(line.text, following.text):
+    if line.text.endswith((HYPHEN, OWN_HYPHEN)):
+        return _space_between(line.text, following.text)
+    if _divides_word(line.text, following.text):
         return ""
     if not page.has_unspaced or not _is_unspaced(line.text, following.text):
         return None

@@ -1,21 +1,23 @@
-"""Joins the lines of a PDF that divide a name before a capital letter of it, such as `Mi-` and `LoG`."""
+"""Hyphens at the ends of lines of a PDF: what the document has elsewhere says whether they are the word's own."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from itertools import chain, pairwise
 
 from arag.ingest.formats.headings import Line
-from arag.ingest.formats.joining import HYPHEN
+from arag.ingest.formats.joining import HYPHEN, OWN_HYPHEN
 from arag.text.normalise import CELL_BOUNDARY
 
 _WORD = re.compile(r"\w+")
+_COMPOUND = re.compile(r"(\w+)-(?=(\w+))")  # or two words of one
+_DIVIDED_COMPOUND = re.compile(rf"(\w+){HYPHEN}\n(\w+)")
 _DIVIDED = re.compile(rf"([^\W\d]\w+){HYPHEN}\n([A-ZÀ-ÖØ-Þ]\w*)")
 
 
 def join_names(pages: Sequence[Sequence[Line]]) -> list[list[Line]]:
-    """Return the lines of each page, with those as one that divide a name.
+    """Return the lines of each page, with those as one that divide a name, such as `Mi-` and `LoG`.
 
     The hyphen may also be the name's own. It is not if the document has the whole name, and never one with a hyphen.
     """
@@ -41,3 +43,23 @@ def _join_lines(page: Sequence[Line], names: Iterable[str]) -> list[Line]:
         else:
             joined.append(below)
     return joined
+
+
+def mark_compounds(pages: Sequence[Sequence[Line]]) -> list[list[Line]]:
+    """Return the lines of each page, with `OWN_HYPHEN` in words that the document has only with a hyphen elsewhere."""
+    text = "\n".join(line.text for line in chain.from_iterable(pages)).lower()
+    divided = set(_DIVIDED_COMPOUND.findall(text))
+    compounds = divided.intersection(_COMPOUND.findall(text))
+    words = set(_WORD.findall(text))
+    own = {(start, end) for start, end in compounds if start + end not in words}
+    return [_mark_lines(page, own) for page in pages]
+
+
+def _mark_lines(page: Sequence[Line], compounds: Collection[tuple[str, str]]) -> list[Line]:
+    marked = list(page)
+    for number, (line, below) in enumerate(pairwise(page)):
+        divided = _DIVIDED_COMPOUND.search(f"{line.text}\n{below.text}".lower())
+        if divided and divided.groups() in compounds:
+            text = line.text.removesuffix(HYPHEN) + OWN_HYPHEN
+            marked[number] = line._replace(text=text)
+    return marked

@@ -20,7 +20,7 @@ from arag.ingest.formats.pdf.files import read_files
 from arag.ingest.formats.pdf.footnotes import divide_numbers, move_footnotes
 from arag.ingest.formats.pdf.glyphs import UNKNOWN
 from arag.ingest.formats.pdf.joined import JoinedLetters, read_joined_letters
-from arag.ingest.formats.pdf.names import join_names
+from arag.ingest.formats.pdf.names import join_names, mark_compounds
 from arag.ingest.formats.pdf.outline import read_outline
 from arag.ingest.formats.pdf.page import page_lines
 from arag.ingest.formats.pdf.paragraphs import mark_paragraphs
@@ -164,7 +164,7 @@ def _bodies(document: pypdfium2.PdfDocument, pages: Sequence[_Page]) -> list[lis
     titles: list[str] = []
     for lines in outline.pages:
         titles += [line.text for line in lines if line.level]
-    pages_of_text = join_names(without_running_lines(outline.pages, titles))
+    pages_of_text = mark_compounds(join_names(without_running_lines(outline.pages, titles)))
     bodies = [join_lines(mark_paragraphs(move_footnotes(divide_numbers(lines)))) for lines in pages_of_text]
     return mark_bold_titles(outline.complete(bodies))
 

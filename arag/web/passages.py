@@ -6,16 +6,18 @@ import re
 import sys
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from urllib.parse import urlencode
 
 from arag.retrieval.corpus.documents import list_documents, name_kind
 from arag.retrieval.corpus.kept_by_view import KeptByView
 from arag.retrieval.corpus.types import ListedDocument
 from arag.retrieval.index import Index
+from arag.retrieval.presentation.excerpts import ShownSentence
 from arag.retrieval.presentation.places import name_place
 from arag.retrieval.tools.fused import Passage
 from arag.retrieval.types import Chunk
-from arag.text.normalise import plain
+from arag.text.normalise import CUT, plain
 
 FILTERS = ("folder", "kind", "after", "before")  # the last two are days, such as 2020-01-31
 
@@ -61,12 +63,26 @@ def list_starts(passage: Passage) -> list[str]:
     return [str(passage.shown.hit.chunk.sentences[position].start) for position in passage.matched]
 
 
-def list_excerpts(passage: Passage) -> Iterator[str]:
-    """Yield the sentences that matched, the best one first, as a reader wants to see them: code with its lines."""
-    sentences = {sentence.position: sentence for sentence in passage.shown.excerpt.sentences}
-    for position in passage.matched:
-        sentence = sentences[position]
-        yield sentence.lines or _without_markup(sentence.text)
+def list_sections(passage: Passage) -> Iterator[tuple[str, list[str]]]:
+    """Yield the sentences that matched, in the document's order, below their headings; the first names pages, too."""
+    chunk = passage.shown.hit.chunk
+    shown = [sentence for sentence in passage.shown.excerpt.sentences if sentence.position in passage.matched]
+    starts = [str(chunk.sentences[sentence.position].start) for sentence in shown]
+    name = name_passage(chunk, starts)
+    for heading, section in groupby(shown, lambda sentence: chunk.sentences[sentence.position].heading):
+        yield name or heading, list(_mark_gaps(section))
+        name = ""
+
+
+def _mark_gaps(section: Iterable[ShownSentence]) -> Iterator[str]:
+    """Yield sentences as a reader wants to see them: code with its lines, and `…` where some are left out."""
+    next_position: int | None = None
+    for sentence in section:
+        text = sentence.lines or _without_markup(sentence.text)
+        if next_position not in {None, sentence.position} and not text.startswith(CUT):
+            text = f"{CUT}\n{text}" if sentence.lines else f"{CUT} {text}"
+        yield text
+        next_position = sentence.position + 1
 
 
 def _without_markup(text: str) -> str:

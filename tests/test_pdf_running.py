@@ -94,6 +94,27 @@ def test_a_foot_of_both_pages_of_a_letter(read):
     assert ["Payable" in page for page in words] == [True, False]
 
 
+@pytest.mark.parametrize("pages", [1, 2])
+@pytest.mark.parametrize("foot", ["{}", "- {} -"])
+def test_numbers_in_the_middle_below_a_short_document(read, pages, foot):
+    document = Pages()
+    for number in range(1, pages + 1):
+        end = document.text(72, 740, "The miller ground rye and kept a ledger of all sacks")
+        document.text(72, 726, "that came.")
+        document.text((72 + end) / 2, 40, foot.format(number), 9)
+        document.show()
+    for words in read_pages(read, document):
+        assert words[-1] == "came."
+
+
+@pytest.mark.parametrize(("x", "number"), [(72, "1"), (190, "2"), (190, "(1)")])
+def test_other_numbers_below_a_short_document(read, x, number):
+    pages = Pages()
+    pages.text(72, 740, "The miller ground rye and kept a ledger of all sacks")
+    pages.text(x, 40, number, 9)
+    assert read_pages(read, pages)[0][-1] == number
+
+
 def test_numbers_at_the_end_of_pages_that_are_no_numbers_of_pages(read):
     words = read_pages(read, book([""] * 6, [f"Figure {number}" for number in range(1, 7)]))
     assert [page[-2:] for page in words] == [["Figure", str(number)] for number in range(1, 7)]

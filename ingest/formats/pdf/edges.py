@@ -17,6 +17,8 @@ MAX_PITCH = 2.5  # times the height of the type, from a head's or a foot's line 
 _TOP = (0, 1)  # the lines at the top of a page, and those at its bottom
 _BOTTOM = (-1, -2)
 
+_MIDDLE = 0.1  # times the width of a page's text: how far from the middle a number is that is in the middle
+
 _CELL_ENDS = " |"  # of empty cells, where the line was read as a row of the table below it
 
 _Key = TypeVar("_Key")
@@ -35,6 +37,7 @@ class Edge:
         text: Its text without the page's number.
         numbers: What may be the page's number in it.
         is_foot: Whether it is the lowest line of the page, and far below the others.
+        is_lone_number: Whether it is such a foot, in the middle, and the number of the page's place in the file.
         has_number: Whether it has the page's number.
     """
 
@@ -45,6 +48,7 @@ class Edge:
     text: str
     numbers: list[PageNumber]
     is_foot: bool = False
+    is_lone_number: bool = False
     has_number: bool = False
 
     @property
@@ -116,6 +120,7 @@ def _edges(page: Sequence[Line], number: int) -> list[Edge]:
                 text=text,
                 numbers=numbers,
                 is_foot=is_foot,
+                is_lone_number=is_foot and text.strip("- –—") == str(number + 1) and _is_in_middle(line, page),
             )
             edges.setdefault((edge.is_top, position), edge)
     return list(edges.values())
@@ -131,6 +136,14 @@ def _find_foot(page: Sequence[Line], by_height: Sequence[int]) -> int | None:
     return lowest if distance > MAX_PITCH * (line.top - line.bottom) else None
 
 
+def _is_in_middle(line: Line, page: Sequence[Line]) -> bool:
+    """Return whether a line is in the middle of the lines of a page."""
+    left = min(other.left for other in page)
+    right = max(other.right for other in page)
+    distance = abs(line.left + line.right - left - right) / 2
+    return distance < _MIDDLE * (right - left)
+
+
 # --- page numbers ---
 
 
@@ -141,6 +154,8 @@ def _read_numbers(edges: Sequence[Edge], pages: int) -> None:
     """
     offsets = _find_offsets(edges) or _find_offset_of_feet(edges, pages)
     offsets |= _find_offset_of_front_matter(edges)
+    if not offsets and any(edge.is_lone_number for edge in edges):
+        offsets = {1}
     places = {(edge.page, edge.is_top, edge.text) for edge in edges}
     for edge in edges:
         previous = (edge.page - 1, edge.is_top, edge.text)

@@ -135,7 +135,7 @@ def _find_running(edges: Sequence[Edge], pages: int, headings: Mapping[str, floa
     for edge in edges:
         kind = numbers if edge.is_number else others
         kind.append(edge)
-    if len(numbers) == 1:
+    if len(numbers) == 1 and not numbers[0].is_lone_number:
         numbers = []  # such as the number of an equation, which may be that of its page
     if _is_one_text(others, pages) or _is_chapters(others, pages, headings):
         return [*numbers, *_without_variants(others, headings)]

@@ -59,8 +59,10 @@ def ingest(
         list[str],  # a Path would make the current folder of an empty name
         typer.Argument(
             metavar="PATH...",
-            help="Files and folders to read: txt, md, html, pdf, docx, odt, ods, odp, epub, eml, mbox, mht, csv, tsv, "
-            "ipynb, json, jsonl, programs, and with the extra `office` xlsx, xls, pptx, ppt, doc, rtf and msg.",
+            help="Files and folders to read: txt, md, rst, html, docbook, page, xml (DocBook, Mallard), pdf, docx, "
+            "odt, ods, odp, odg, epub, eml, mbox, mht, csv, tsv, ipynb, json, jsonl, programs. Also templates (dotx, "
+            "ott...), and texts without an extension; with the extra `office` xlsx, xls, pptx, ppt, doc, rtf and msg; "
+            "with --ocr png, jpg, tif, bmp and webp.",
         ),
     ],
     index: Annotated[str, INDEX] = "",

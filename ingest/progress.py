@@ -98,8 +98,10 @@ class Progress:
             return f"{self.done:,} of {count(self.total or 0, 'chunk')}"
         if self.phase == "listing":
             return f"{self.files:,} found" if self.files else ""
-        # Before the first file is finished, the share is mostly the time that loading the embedder took.
-        tells_share = self.phase != "reading" or self.files_read > 0 or self.files < 2
+        # Before the first file is finished, the share is mostly the time that loading the embedder took. It is of all
+        # files, so beside those of a sample it would mislead.
+        has_begun = self.phase != "reading" or self.files_read > 0 or self.files < 2
+        tells_share = has_begun and self.phase != "sampling"
         parts = [f"{self.share:.0%}"] if self.total is not None and tells_share else []
         parts += self._count_read()
         if self.ocr_pages:

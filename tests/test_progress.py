@@ -278,6 +278,8 @@ def test_lines(arag, tmp_path, monkeypatch):
     )
     early = {**FIGURES, "phase": "reading", "documents": 0, "files": 9, "seconds_left": None}
     assert str(Progress(**early)).startswith("Reading: 0 of 9 files")
+    sample = {**early, "phase": "sampling", "files_read": 7, "done": 1}
+    assert str(Progress(**sample)).startswith("Reading a sample: 7 of 9 files")
     copying = {**FIGURES, "phase": "copying", "seconds_left": None}
     assert str(Progress(**copying | {"done": 1, "total": 1})) == "Copying: 1 of 1 chunk"
     assert str(Progress(**FIGURES | {"phase": "publishing"})) == "Publishing"

@@ -149,7 +149,10 @@ def _explain_empty(index: Index, conditions: dict[str, Any] | None, documents: S
         return f"No document of the index is in the scope: none has the id {ids}. `arag list` shows all ids."
     if not unknown:
         return "No document of the index is in the scope."
-    return f"No document of the index is in the scope: none has the field {', '.join(map(visible_line, unknown))}."
+    fields = ", ".join(map(visible_line, unknown))
+    # `arag list` also shows what is no metadata.
+    hint = " Choose files of one kind by their ids: --documents '*.pdf'." if "kind" in unknown else ""
+    return f"No document of the index is in the scope: none has the field {fields}.{hint}"
 
 
 def _list_fields(conditions: Any) -> Iterator[str]:

@@ -17,6 +17,9 @@ import pytest
 from arag import ingest, make_tools, open_index, terminal
 from arag.cli.ingest import LEFT_OUT
 from arag.ingest import preview, progress
+from arag.ingest.formats import Readers
+from arag.ingest.formats.kinds import SAME_KINDS
+from arag.ingest.formats.scans import PICTURES
 from arag.terminal import FAILED, INTERRUPTED
 from fakes import HashEmbeddings, hash_vector, write_corpus
 from forked import ARAG
@@ -368,6 +371,14 @@ def test_the_help_says_which_files_need_an_extra(arag, tmp_path):
     assert all(re.search(rf"\b{extension}\b", without) for extension in others)
 
 
+def test_help_names_all_formats(arag):
+    words = " ".join(arag("ingest", "--help")[1].replace("│", " ").split())
+    other_spellings = {".markdown", ".htm", ".xhtml", ".mhtml", ".dbk", ".jpeg", ".tiff"}
+    with Readers() as readers:
+        extensions = {*readers.extensions, *PICTURES} - {*SAME_KINDS, *other_spellings}
+    assert [name for name in sorted(extensions) if not re.search(rf"\b{name[1:]}\b", words)] == []
+
+
 def test_an_index_of_an_embedder_object_says_what_finds_texts_on_the_command_line(arag, tmp_path):
     ingest([{"id": "a", "text": "One mill."}], tmp_path / "i", embedder=HashEmbeddings()).close()
     code, _, err = arag("search", "semantic", "mill", "--index", tmp_path / "i")
@@ -549,6 +560,8 @@ def test_a_condition_on_a_field_that_no_document_has_names_it(arag, index):
     where = json.dumps({"$and": [{"date": {"$gte": "2020-01-01"}}, {"author": "Osric"}]})
     code, _, err = arag("search", "keyword", "ship", "--index", index, "--where", where)
     assert (code, err) == (0, "No document of the index is in the scope: none has the field date, author.\n")
+    _, _, err = arag("search", "keyword", "ship", "--index", index, "--where", '{"kind": "pdf"}')
+    assert "none has the field kind. Choose files of one kind by their ids: --documents '*.pdf'." in err
 
 
 def test_an_error_of_several_lines_is_one(arag, tmp_path):

@@ -977,6 +977,13 @@ def test_no_cell_writes_a_mark(make_index):
     assert shown.artifact["chunk_ids"] == ["evil.csv:0"]
 
 
+def test_a_person_is_told_what_tables_without_names_are(make_index, arag):
+    index = make_index({"a.txt": "Rye | 1 | sold in 2019\nOats | 2.5 | of 2004, sold in 2019\nHemp | 3 | unsold\n"})
+    listed = arag("sql", "--index", index.path)[1]
+    assert "rows_of_3 (" in listed
+    assert "rows_of_N holds the rows of all tables with N columns that have no names." in listed
+
+
 def test_many_tables_are_listed_in_brief(make_index, arag):
     index = make_index({f"t{n:03}.csv": f"Key {n},Value {n}\na,1\nb,2\n" for n in range(300)})
     shown = show_tables(index.query_tables())

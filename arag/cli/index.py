@@ -380,8 +380,10 @@ def sql(
         results = opened.query_tables(statement, within=within)
     if as_json:
         print_json(asdict(results))
-    else:
-        out.print(show_tables(results, within="--within").text)
+        return
+    out.print(show_tables(results, within="--within").text)
+    if any(table.name.startswith("rows_of_") for table in results.tables) and not statement:
+        out.print("rows_of_N holds the rows of all tables with N columns that have no names.")
 
 
 def read(

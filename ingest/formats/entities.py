@@ -28,7 +28,7 @@ _ONLY_UNDEFINED = re.compile("(?:\\s*\ue000[^\ue001]+\ue001)+\\s*")
 _PARTS = re.compile("article|book|chapter|appendix|preface|part|section|sect[1-5]|legalnotice")
 _KEYS = ("{*}keycombo", "{*}keyseq")
 _NEXT_KEY = re.compile("\ue001\\s*(?=\ue000)")
-_ABBREVIATIONS = {"eg": "e.g.", "ie": "i.e.", "etc": "etc."}  # KDE's
+_TEXTS = html5 | {"eg;": "e.g.", "ie;": "i.e.", "etc;": "etc."}  # with KDE's abbreviations
 _NO_TEXT = {"Sm", "Cc", "Cf"}  # mathematical signs and control characters
 _PREDEFINED = {"lt", "gt", "amp", "quot", "apos"}
 _ALL = "all"
@@ -136,9 +136,7 @@ def _find_text(name: str) -> str:
 
     Web pages have names for many more signs, but in manuals `&Del;` and `&Tab;` are keys.
     """
-    if name in _ABBREVIATIONS:
-        return _ABBREVIATIONS[name]
-    text = html5.get(f"{name};", "")
+    text = _TEXTS.get(f"{name};", "")
     if name in name2codepoint or (text.isascii() and text.isprintable()):
         return text
     return "" if unicodedata.category(text[0]) in _NO_TEXT else text

@@ -692,3 +692,21 @@ def test_a_wait_is_explained_on_stderr(arag, index, monkeypatch):
     assert "Loading" not in out
     err = arag("ask", QUESTION, "--index", index)[2]
     assert err.startswith("Loading the agent's libraries ...\nNo language model is named")
+
+
+def test_people_see_what_a_colon_leads_to_and_what_little_is_left_out_between_sentences(arag, tmp_path):
+    night = "Nobody slept in this long and stormy night, and the keepers counted all waves and all ships. " * 3
+    parts = [
+        "# Manual",
+        *["Set oil.conf first.", "Ask Koptein.", "Then save oil.conf."],
+        night,
+        *["Lamps burn lantern oil of these kinds:", "- whale", night],
+        *["mill.conf", night, "The miller edits mill.conf at noon."],
+    ]
+    place = ["--index", tmp_path / "index"]
+    arag("ingest", write_corpus(tmp_path / "docs", {"manual.md": "\n\n".join(parts)}), *place)
+    assert "Set oil.conf first. Ask Koptein. Then save oil.conf." in arag("search", "keyword", "oil.conf", *place)[1]
+    assert "of these kinds:\n- whale" in arag("search", "keyword", "lantern oil", *place)[1]
+    found = arag("search", "keyword", "mill.conf", *place)[1]
+    assert "The miller edits mill.conf at noon." in found
+    assert not re.search(r"(?m)^(?:… )?mill\.conf$|… mill\.conf …", found)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 from urllib.parse import urlencode
 
@@ -13,7 +13,7 @@ from arag.retrieval.corpus.documents import list_documents, name_kind
 from arag.retrieval.corpus.kept_by_view import KeptByView
 from arag.retrieval.corpus.types import ListedDocument
 from arag.retrieval.index import Index
-from arag.retrieval.presentation.excerpts import ShownSentence
+from arag.retrieval.presentation.excerpts import ShownSentence, complete
 from arag.retrieval.presentation.places import name_place
 from arag.retrieval.tools.fused import Passage
 from arag.retrieval.types import Chunk
@@ -66,7 +66,8 @@ def list_starts(passage: Passage) -> list[str]:
 def list_sections(passage: Passage) -> Iterator[tuple[str, list[str]]]:
     """Yield the sentences that matched, in the document's order, below their headings; the first names pages, too."""
     chunk = passage.shown.hit.chunk
-    shown = [sentence for sentence in passage.shown.excerpt.sentences if sentence.position in passage.matched]
+    matched = [sentence for sentence in passage.shown.excerpt.sentences if sentence.position in passage.matched]
+    shown = complete(chunk, replace(passage.shown.excerpt, sentences=tuple(matched))).sentences
     starts = [str(chunk.sentences[sentence.position].start) for sentence in shown]
     name = name_passage(chunk, starts)
     for heading, section in groupby(shown, lambda sentence: chunk.sentences[sentence.position].heading):

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
+from itertools import pairwise
 
 from arag.retrieval.presentation.sentences import sentence_line
 from arag.retrieval.presentation.table_rows import find_header, is_row
@@ -38,6 +39,7 @@ class _Reach:
 
 _WINDOW = _Reach(before=1, after=2)  # in a part of a long document
 _AFTER_LEAD_IN = 3
+_MAX_GAP_CHARACTERS = 160  # that are left out between two sentences: for people, no more are too few to leave out
 
 
 def expand(
@@ -67,6 +69,38 @@ def expand(
         shown.update(range(first, last + 1))
         shown.update(_find_label(chunk, anchor))
     return shown
+
+
+def find_missed(chunk: Chunk, shown: Collection[int]) -> set[int]:
+    """Return, for people, what sentences that end in a colon lead to, and what little is left out between sentences."""
+    missed: set[int] = set()
+    for position in shown:
+        if _LEAD_IN.search(sentence_line(chunk, position)):
+            missed.update(_find_led_to(chunk, position))
+    for before, after in pairwise(sorted(missed.union(shown))):
+        gap = range(before + 1, after)
+        characters = sum(len(sentence_line(chunk, position)) for position in gap)
+        if characters <= _MAX_GAP_CHARACTERS and _is_one_text(chunk, range(before, after + 1)):
+            missed.update(gap)
+    return missed.difference(shown)
+
+
+def _find_led_to(chunk: Chunk, position: int) -> range:
+    """Return the positions after a sentence that ends in a colon, up to the first one that does not, at most three."""
+    last = position
+    for following in range(position + 1, min(position + 1 + _AFTER_LEAD_IN, len(chunk.sentences))):
+        if not _is_one_text(chunk, (position, following)):
+            break
+        last = following
+        if not _LEAD_IN.search(sentence_line(chunk, following)):
+            break
+    return range(position + 1, last + 1)
+
+
+def _is_one_text(chunk: Chunk, positions: Iterable[int]) -> bool:
+    """Return whether sentences are under the same heading, and none is one."""
+    sentences = [chunk.sentences[position] for position in positions]
+    return all(sentence.embedded and sentence.heading == sentences[0].heading for sentence in sentences)
 
 
 def is_short(chunk: Chunk) -> bool:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from arag.retrieval.presentation.code_lines import code_lines
-from arag.retrieval.presentation.context import MAX_SHORT_CHARACTERS, is_short
+from arag.retrieval.presentation.context import MAX_SHORT_CHARACTERS, find_missed, is_short
 from arag.retrieval.presentation.sentences import cut_around, sentence_line
 from arag.retrieval.presentation.table_rows import find_header
 from arag.retrieval.types import Chunk
@@ -99,6 +99,17 @@ def make_excerpt(
         whole=chunk.whole and is_complete and not has_seen and not is_cut,
         has_seen=has_seen,
     )
+
+
+def complete(chunk: Chunk, excerpt: Excerpt) -> Excerpt:
+    """Return an excerpt, for people, with the sentences without which it would say too little."""
+    shown = {sentence.position for sentence in excerpt.sentences}
+    missed = find_missed(chunk, shown)
+    nothing = ChosenSentences(shown=set(), matched=set())
+    added = [_show_sentence(chunk, position, nothing, MAX_SENTENCE_CHARACTERS) for position in missed]
+    sentences = sorted([*excerpt.sentences, *added], key=lambda sentence: sentence.position)
+    ends = excerpt.ends or len(chunk.sentences) - 1 in missed
+    return replace(excerpt, sentences=tuple(sentences), ends=ends)
 
 
 def _show_sentence(chunk: Chunk, position: int, chosen: ChosenSentences, longest: int) -> ShownSentence:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from arag.retrieval.index import Index
-from arag.retrieval.presentation.excerpts import ShownSentence
+from arag.retrieval.presentation.excerpts import ShownSentence, complete
 from arag.retrieval.presentation.keyword_hits import choose_best_of_each
 from arag.retrieval.presentation.render import render_chunks, report_keywords, write_selection
 from arag.retrieval.presentation.selection import (
@@ -58,7 +58,7 @@ def list_nearest(index: Index, query: str, top_k: int) -> str:
         hits.sort(key=_rank_by_meaning)
         hits.sort(key=lambda hit: not _has_title(hit.chunk, query))
         found = show_semantic_hits(SemanticResults(query, tuple(hits))).full
-        selection = _take_distinct(_without_heading_marks(found), top_k)
+        selection = _take_distinct(_make_readable(found), top_k)
         if len(selection.full) == top_k or len(hits) < candidates:
             break
         candidates *= 4
@@ -112,7 +112,7 @@ def _find_within_words(index: Index, results: KeywordResults, candidates: int) -
 def _select_keyword_hits(results: KeywordResults, top_k: int) -> Selection:
     """Select the best chunk of each keyword and the best others, and return them in the order of their rank."""
     best = choose_best_of_each(results)
-    found = _without_heading_marks(show_keyword_hits(results).full)
+    found = _make_readable(show_keyword_hits(results, for_people=True).full)
     ranks = {shown.hit.chunk_id: rank for rank, shown in enumerate(found)}
     found.sort(key=lambda shown: shown.hit.chunk_id not in best)
     selection = _take_distinct(found, max(top_k, len(best)))
@@ -162,12 +162,13 @@ def _has_only_headings(chunk: Chunk) -> bool:
     return all(_HEADING.fullmatch(chunk.sentence_text(position)) for position in range(len(chunk.sentences)))
 
 
-def _without_heading_marks(found: Iterable[ShownHit]) -> list[ShownHit]:
-    """Return hits with headings on lines of their own, without the marks of Markdown."""
+def _make_readable(found: Iterable[ShownHit]) -> list[ShownHit]:
+    """Return hits with complete excerpts, and headings on lines of their own, without the marks of Markdown."""
     bare: list[ShownHit] = []
     for shown in found:
-        sentences = tuple(_without_heading_mark(sentence, shown.hit.chunk) for sentence in shown.excerpt.sentences)
-        bare.append(replace(shown, excerpt=replace(shown.excerpt, sentences=sentences)))
+        excerpt = complete(shown.hit.chunk, shown.excerpt)
+        sentences = tuple(_without_heading_mark(sentence, shown.hit.chunk) for sentence in excerpt.sentences)
+        bare.append(replace(shown, excerpt=replace(excerpt, sentences=sentences)))
     return bare
 
 

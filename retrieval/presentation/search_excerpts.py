@@ -16,7 +16,7 @@ from arag.retrieval.presentation.table_rows import find_rows, is_row_of
 from arag.retrieval.search.contents import find_listed
 from arag.retrieval.types import Chunk, Hit
 from arag.text.contents import name_section
-from arag.text.normalise import HEADING_BOUNDARY, bare_title
+from arag.text.normalise import HEADING_BOUNDARY, bare_title, searchable
 
 SENTENCE_GAP = 0.2  # similarity: how far below the best sentence of a chunk a second one may be
 
@@ -36,6 +36,7 @@ def excerpt_for_keywords(
     *,
     is_best: bool = False,
     seen: Collection[int] = (),
+    for_people: bool = False,
 ) -> Excerpt:
     """Choose the sentences with the most keywords until each keyword has one, then up to three in all.
 
@@ -47,6 +48,7 @@ def excerpt_for_keywords(
         document_frequency: How many chunks hold each keyword: rarer keywords count more.
         is_best: Whether the hit is one of the search's best.
         seen: Positions of the sentences that the conversation has seen.
+        for_people: Whether lines that are nothing but keywords come last.
     """
     chunk = hit.chunk
     keywords = list(hit.keyword_counts)
@@ -54,6 +56,8 @@ def excerpt_for_keywords(
     for words in hit.scattered.values():
         scattered_words += words
     found = _prefer_text(chunk, find_keywords(chunk, keywords, scattered_words))
+    if for_people:
+        found = _prefer_sentences(chunk, found)
     if hit.in_name and not found:
         return opening_excerpt(chunk, seen=seen)
 
@@ -82,6 +86,21 @@ def _prefer_text(chunk: Chunk, found: KeywordOffsets) -> KeywordOffsets:
     kept: KeywordOffsets = {}
     for position, in_sentence in found.items():
         if position not in listed or not in_text.issuperset(in_sentence):
+            kept[position] = in_sentence
+    return kept
+
+
+def _prefer_sentences(chunk: Chunk, found: KeywordOffsets) -> KeywordOffsets:
+    """Return where sentences hold keywords, without those that are one of them, if another sentence holds it, too."""
+    kept: KeywordOffsets = {}
+    for position, in_sentence in found.items():
+        if searchable(chunk.sentence_text(position)).strip("# :") not in map(searchable, in_sentence):
+            kept[position] = in_sentence
+    in_kept: set[str] = set()
+    for in_sentence in kept.values():
+        in_kept.update(in_sentence)
+    for position, in_sentence in found.items():
+        if not in_kept.issuperset(in_sentence):
             kept[position] = in_sentence
     return kept
 

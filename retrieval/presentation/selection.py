@@ -132,12 +132,12 @@ def select_keyword_hits(results: KeywordResults, seen: SeenChunks, *, top_k: int
     return selector.selection
 
 
-def show_keyword_hits(results: KeywordResults) -> Selection:
+def show_keyword_hits(results: KeywordResults, *, for_people: bool = False) -> Selection:
     """Show all hits of a keyword search."""
-    return _show_all(results.hits, _keyword_builder(results))
+    return _show_all(results.hits, _keyword_builder(results, for_people=for_people))
 
 
-def _keyword_builder(results: KeywordResults) -> BuildExcerpt:
+def _keyword_builder(results: KeywordResults, *, for_people: bool = False) -> BuildExcerpt:
     """Return the function that builds excerpts; those of the best hits are longer."""
     best = {hit.chunk_id for hit in results.hits[:MAX_DETAILED_HITS]}
 
@@ -147,6 +147,7 @@ def _keyword_builder(results: KeywordResults) -> BuildExcerpt:
             results.document_frequency,
             is_best=hit.chunk_id in best,
             seen=seen,
+            for_people=for_people,
         )
 
     return build

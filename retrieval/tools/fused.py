@@ -58,7 +58,7 @@ def find_passages(index: Index, query: str) -> tuple[list[Passage], dict[str, li
     """
     keywords = list_keywords(query)
     by_keyword = index.keyword_search(keywords, HITS, ranking="bm25")
-    selections = [show_keyword_hits(by_keyword)]
+    selections = [show_keyword_hits(by_keyword, for_people=True)]
     if not is_quoted(query) and knows_script(index.embedder.name, query):
         selections.append(show_semantic_hits(_find_nearest(index, query)))
     missing: dict[str, list[str]] = {}

@@ -346,6 +346,12 @@ def test_documents_with_the_word_itself_come_first_and_words_of_none_are_named(t
         assert texts(nowhere.select(".warn")) == ["Not found: qqzzxy."]
         misspelt = search(client, q='the Ownr "infomagci"', kind="jsonl").select_one(".warn")
         assert misspelt.get_text() == "Not found: infomagci (closest: InfoMagic), ownr (closest: owner)."
+        for question, named in {
+            "which shippp does Infomagci own?": ["Not found: infomagci (closest: InfoMagic)."],
+            "каком shippp настраивается owner?": [],
+            'shippp of the owner that sailed on "day 77" or 8.99': ["Not found: day 77, 8.99."],
+        }.items():
+            assert texts(search(client, q=question).select(".warn")) == named
         meant = soup(client.get(misspelt.find("a", string="owner")["href"]))
         assert meant.select_one("input[name=q]")["value"] == 'the owner "infomagci"'
         assert meant.select_one("option[selected]").get_text() == "jsonl"

@@ -22,7 +22,7 @@ from arag.retrieval.presentation.selection import (
 from arag.retrieval.presentation.weighing import weigh
 from arag.retrieval.search.contents import is_in_contents
 from arag.retrieval.search.spellings import swap_apostrophes
-from arag.retrieval.tools.retriever import is_quoted, list_keywords
+from arag.retrieval.tools.retriever import is_quoted, list_keywords, list_quoted
 from arag.retrieval.types import Chunk, Hit, KeywordResults, SemanticResults
 from arag.text.normalise import searchable
 from arag.text.scripts import SPACED
@@ -31,6 +31,9 @@ HITS = 30  # of each search, and of both together
 _NEAR = 10  # if no keyword is anywhere
 _MIN_SHARE = 0.5  # of the best sentence's weight
 _WORD = re.compile(r"[^\W\d_]{2}|[^\W\d_\x00-\u024f]")  # in scripts without spaces, one letter may be a word
+_QUESTION = re.compile(r"[?？؟]\s*$|^\s*¿")
+_MOST_KEYWORDS = 5  # of a query: more are a sentence
+_NAME = re.compile(r"[\d_./\\:@+]|\w-\w")  # a number, a version, or as in programs
 _SMOOTHING = 60  # of ranks, as is usual in reciprocal rank fusion
 
 
@@ -51,7 +54,7 @@ class Passage:
 
 
 def find_passages(index: Index, query: str) -> tuple[list[Passage], dict[str, list[str]]]:
-    """Return the best chunks by keywords and meaning, and the keywords without any, with the terms closest to them.
+    """Return the best chunks by keywords and meaning, and the sought keywords without any, with their closest terms.
 
     Those with all keywords that are anywhere come first, and of these the ones that spell them so; contents come last.
     A query that is only quoted finds no others. The same text comes once, with its copies.
@@ -65,7 +68,8 @@ def find_passages(index: Index, query: str) -> tuple[list[Passage], dict[str, li
     sought: list[set[str]] = []  # the spellings of each keyword that is anywhere
     for report in by_keyword.keywords:
         respelled = report.searched_as or ""
-        if not report.chunks and searchable(respelled) != swap_apostrophes(searchable(report.keyword)):
+        is_nowhere = not report.chunks and searchable(respelled) != swap_apostrophes(searchable(report.keyword))
+        if is_nowhere and _is_sought(report.keyword, query):
             missing[report.keyword] = [term.text for term in list_closest(report)]
         if report.chunks or respelled:
             sought.append({report.keyword, respelled})
@@ -99,6 +103,16 @@ def find_passages(index: Index, query: str) -> tuple[list[Passage], dict[str, li
             original.copies.append(passage)
     most = HITS if sought else _NEAR
     return list(passages.values())[:most], missing
+
+
+def _is_sought(keyword: str, query: str) -> bool:
+    """Return whether somebody looks for a keyword itself: in a question or a sentence, for a name, a number or code."""
+    if not _QUESTION.search(query) and len(query.split()) <= _MOST_KEYWORDS:
+        return True
+    if keyword in list_quoted(query) or _NAME.search(keyword):
+        return True
+    found = re.search(rf"(?<!\w){re.escape(keyword)}(?!\w)", query, re.IGNORECASE)
+    return found is not None and found.start() > 0 and found[0] != found[0].lower()
 
 
 def _find_nearest(index: Index, query: str) -> SemanticResults:

@@ -90,11 +90,16 @@ def list_keywords(query: str) -> list[str]:
     Common English words are left out.
     """
     query = without_division_signs(query)
-    quoted = _QUOTED.findall(query)
+    quoted = list_quoted(query)
     rest = _QUOTED.sub(" ", query)
     numbers = _NUMBER.findall(rest)
     terms = list_terms(_NUMBER.sub(" ", rest))
     return [*quoted, *numbers, *terms][:_MAX_KEYWORDS] or [query]
+
+
+def list_quoted(query: str) -> list[str]:
+    """Return what is in quotation marks in a query."""
+    return _QUOTED.findall(query)
 
 
 def is_quoted(query: str) -> bool:

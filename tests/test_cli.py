@@ -710,3 +710,19 @@ def test_people_see_what_a_colon_leads_to_and_what_little_is_left_out_between_se
     found = arag("search", "keyword", "mill.conf", *place)[1]
     assert "The miller edits mill.conf at noon." in found
     assert not re.search(r"(?m)^(?:… )?mill\.conf$|… mill\.conf …", found)
+
+
+def test_a_heading_that_was_cut_ends_with_its_sentence_or_a_colon(arag, tmp_path):
+    first = "Why does the official disc contain links for frozen and unstable"
+    second = "I thought that this disc contains the stable distribution and nothing else at all"
+    text = "Koptein made {}."
+    docs = {
+        "a.md": f"# FAQ\n\n## {first}? {second}\n\n{text.format('discs')}",
+        "b.md": f"# FAQ\n\n## {first}. {second}\n\n{text.format('ropes')}",
+        "c.md": f"# FAQ\n\n## {first}, {second}\n\n{text.format('lamps')}",
+    }
+    place = ["--index", tmp_path / "index"]
+    arag("ingest", write_corpus(tmp_path / "docs", docs), *place)
+    assert f"{first}? Koptein made discs." in arag("search", "keyword", "discs", *place)[1]
+    assert f"{first}: Koptein made ropes." in arag("search", "keyword", "ropes", *place)[1]
+    assert re.search(rf"{first}, I .*\w…: Koptein made lamps", arag("search", "keyword", "lamps", *place)[1])

@@ -21,10 +21,13 @@ from arag.retrieval.presentation.weighing import weigh
 from arag.retrieval.search.contents import is_in_contents
 from arag.retrieval.types import Chunk, Hit, KeywordResults, ReadResults, SemanticResults
 from arag.text.marks import without_marks
+from arag.text.normalise import CUT
 from arag.text.words import list_words
 
 _MIN_CANDIDATES = 20  # that are found at least: equal texts among them share a place
 NEAREST = 100  # chunks by their best sentences, which their openings put in another order
+# Of a heading that was cut. After a short word, a full stop may be that of an abbreviation.
+_FIRST_SENTENCE = re.compile(r"(.{40,}?(?:[!?！？]|\w{5}(?=\. )|(?=。)))(?!\w).*…")
 _HEADING = re.compile(r"#{1,6}\s+(?P<name>[^\n]*)")  # in Markdown
 
 
@@ -167,7 +170,8 @@ def _make_readable(found: Iterable[ShownHit]) -> list[ShownHit]:
     bare: list[ShownHit] = []
     for shown in found:
         excerpt = complete(shown.hit.chunk, shown.excerpt)
-        sentences = tuple(_without_heading_mark(sentence, shown.hit.chunk) for sentence in excerpt.sentences)
+        whole = [_without_heading_mark(sentence, shown.hit.chunk) for sentence in excerpt.sentences]
+        sentences = tuple(replace(sentence, under=_end_headings(sentence.under)) for sentence in whole)
         bare.append(replace(shown, excerpt=replace(excerpt, sentences=sentences)))
     return bare
 
@@ -178,3 +182,11 @@ def _without_heading_mark(sentence: ShownSentence, chunk: Chunk) -> ShownSentenc
     if heading is None or (is_text and not _has_only_headings(chunk)):
         return sentence
     return replace(sentence, text=heading["name"], lines=heading["name"])
+
+
+def _end_headings(headings: Sequence[str]) -> tuple[str, ...]:
+    """Return headings of which those that were cut end with a sentence, if they can; else the last one gets a colon."""
+    ended = [_FIRST_SENTENCE.sub(r"\1", heading) for heading in headings]
+    if ended and ended[-1].endswith(CUT):
+        ended[-1] += ":"
+    return tuple(ended)

@@ -241,6 +241,24 @@ def test_raised_figures_are_apart(read, parts, text):
     assert read("a.pdf", raised(*parts)).text == text
 
 
+@pytest.mark.parametrize(
+    ("before", "note", "shown"),
+    [
+        ("the mill", "2. The mill of Orra", "the mill [2]"),
+        ("It was sold.", "2 In 1880", "It was sold. [2]"),
+        ("the mill", "See the ledger", "the mill 2"),
+        ("of sin", "2. The mill of Orra", "of sin 2"),
+    ],
+)
+def test_a_raised_figure_apart_from_its_word_is_the_number_of_a_note_below(read, before, note, shown):
+    pages = Pages()
+    end = pages.text(72, 700, before)
+    end = pages.text(end + 2.5, 704, "2", 7)
+    pages.text(end + 3, 700, "Then she came.")
+    pages.text(72, 400, note, 9)
+    assert read("a.pdf", pages.finish()).text.startswith(f"{shown} Then she came.")
+
+
 @pytest.mark.parametrize(("after", "changes"), [("ε", {}), ("o", {2: " [2] "})])
 def test_the_figure_in_the_logo_of_latex_is_no_mark_of_a_note(after, changes):
     page = SimpleNamespace(

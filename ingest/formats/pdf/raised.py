@@ -12,6 +12,8 @@ _RAISED = re.compile(r"[\d*†‡§¶#+,()\[\]–−-]+|[a-z](?:,[a-z])*")
 _EXPONENT_BASE = re.compile(r"(?:(?<![\w.,])\d{1,2}|(?<![^\W_])(?:[A-Za-z]|[cdkmnµμ]m|kg|ft|Hz))$")
 _SIGNED = re.compile(r"[-–−+]\d+")
 _NOTE = re.compile(r"[\[(]?([\da-z][\d,–−a-z-]*)[\])]?")
+_FUNCTION = re.compile(r"(?:sin|cos|tan|cot|log|ln|exp)$")  # before the power of its value
+_WORD_END = re.compile(r"[^\W\d_]{2}\W*$")
 _FRACTION = re.compile(r"\d[/⁄]")  # the characters around its upper number
 _AFTER_LOGO = ("ε", "ϵ")  # of LaTeX2ε, whose number may be smaller than the capitals before it
 _LOW = 0.87  # times the height of the type beside it: the height of raised characters
@@ -58,17 +60,30 @@ def set_raised_apart(page: PageText, places: range) -> dict[int, str]:
     return changes
 
 
+def is_note(number: str, before: str, below: str) -> bool:
+    """Return whether a raised number after a word is that of a note: a line below begins with it.
+
+    Args:
+        number: The number.
+        before: The word.
+        below: The text of the page after the number.
+    """
+    if not _WORD_END.search(before) or _EXPONENT_BASE.search(before) or _FUNCTION.search(before):
+        return False
+    return re.search(rf"^{number}(?!\d)", below, re.MULTILINE) is not None
+
+
 def _raised_runs(boxes: Sequence[Box], base: Box) -> list[list[int]]:
     """Return the numbers of the characters of each raised run; `base` is the largest character."""
     runs: list[list[int]] = []
     numbers = range(len(boxes))
-    for is_raised, run in groupby(numbers, key=lambda number: _is_raised(boxes[number], base)):
-        if is_raised:
+    for are_raised, run in groupby(numbers, key=lambda number: is_raised(boxes[number], base)):
+        if are_raised:
             runs.append(list(run))
     return runs
 
 
-def _is_raised(box: Box, base: Box) -> bool:
+def is_raised(box: Box, base: Box) -> bool:
     """Return whether a character is smaller and higher than the largest one of its word."""
     if box.height >= _LOW * base.height:
         return False

@@ -12,7 +12,7 @@ from arag.ingest.formats.joining import HYPHEN
 from arag.ingest.formats.pdf.characters import mend_characters
 from arag.ingest.formats.pdf.glyphs import Box, PageText
 from arag.ingest.formats.pdf.joined import NONE_JOINED, JoinedLetters
-from arag.ingest.formats.pdf.raised import set_raised_apart
+from arag.ingest.formats.pdf.raised import is_note, is_raised, set_raised_apart
 from arag.ingest.formats.pdf.right_to_left import order_letters
 
 _SPACES = r" \t\r\n\x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000"
@@ -47,6 +47,11 @@ class Word(NamedTuple):
     def height(self) -> float:
         """The height of its type, which is the same for all letters of a font."""
         return self.top - self.bottom
+
+    @property
+    def box(self) -> Box:
+        """Its box."""
+        return Box(self.left, self.right, self.bottom, self.top)
 
     @property
     def is_field(self) -> bool:
@@ -86,6 +91,8 @@ def read_lines(
         if span.begins_line or _is_below(line, word):
             line = []
             lines.append(line)
+        if line and word.text.isdigit() and _is_note_apart(text, line[-1], word, span):
+            word = word._replace(text=f"[{word.text}]")
         place = (word.text, round(word.left), round(word.bottom))
         has_width = word.right > word.left
         is_again = has_width and place in printed  # for bold type, or under a picture of the page
@@ -94,6 +101,17 @@ def read_lines(
             line.append(word)
             printed.add(place)
     return list(filter(None, lines))
+
+
+def _is_note_apart(page: PageText, last: Word, word: Word, span: _Span) -> bool:
+    """Return whether a number is that of a note: raised, and apart from the word before it as the French print it."""
+    gap = word.left - last.right
+    if gap > _NEAR * last.height or not is_raised(word.box, last.box) or page.is_turned(span.start):
+        return False
+    end_of_last = len(page.text[: span.start].rstrip())
+    rise = page.baseline(span.start) - page.baseline(end_of_last - 1)
+    is_lifted = rise > _SAME_HEIGHT * last.height  # unlike digits in old style
+    return is_lifted and is_note(word.text, last.text, page.text[span.end :])
 
 
 def _is_cut_off(word: Word, paper: Box, visible: Box) -> bool:

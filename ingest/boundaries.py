@@ -64,6 +64,7 @@ _END_INSIDE = re.compile(rf"[.!?…][{re.escape(CLOSERS)}]*\s+\S|[{_ENDS_WITHOUT
 _SLOW_WORD = re.compile(r"\S{1000,}(?=\S{20})|[^\w\s]{50,}")
 _GOES_ON = re.compile(r"[=,;)\]}&|]")  # begins no sentence: the stop is in a string of a program
 _NUMBER = re.compile(r"[(\[]?(?:\d|[IVXLC]+\b)")
+_NOTE_MARK = re.compile(r"(?<=[^\S\n])\[\d{1,2}\]\s+(?=[^\W\d_a-zß-ÿ])(?!\S+ ::=)")  # of the sentence before it
 _INSIDE_WORD = re.compile(f"[{SPACED}]")
 # These words begin a new sentence after a word that keeps its full stop ("U.S.", "100 kW.", "World War I.").
 _STARTERS = frozenset(
@@ -152,6 +153,9 @@ def _boundaries(text: str, is_german: bool) -> list[int]:
             continue
         begins_block = LIST_ITEM.fullmatch(text, 0, start) or _BLOCK_NUMBER.fullmatch(text, 0, start)
         if not begins_block and _is_boundary(text, start, never_last):
+            note = _NOTE_MARK.match(text, start)
+            if note and not text.startswith("["):  # as references do, whose numbers are before them
+                start = note.end()
             boundaries.add(start)
     return sorted(boundaries)
 

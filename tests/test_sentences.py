@@ -109,6 +109,14 @@ def test_splits(sentences):
     assert texts(" ".join(sentences)) == sentences
 
 
+def test_the_mark_of_a_note_ends_its_sentence_and_the_number_of_a_reference_begins_one():
+    sentences = ["The mill was sold. [2]", "Then the miller left."]
+    assert texts(" ".join(sentences)) == sentences
+    references = ["[1] Orra, The Mill.", "[2] Berg, The Ledger."]
+    assert texts(" ".join(references)) == references
+    assert texts("\n".join(["See these.", *references])) == ["See these.", *references]
+
+
 @pytest.mark.parametrize(
     "sentences",
     [

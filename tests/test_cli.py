@@ -107,7 +107,7 @@ def test_a_search_shows_people_all_hits_in_the_order_of_their_rank(arag, tmp_pat
 
 def test_a_page_about_a_question_comes_before_one_with_a_single_sentence_like_it(arag, tmp_path):
     docs = {
-        "tour.md": "The mill has a wheel. Corn is ground at night. Crop a photo. Rain fills the pond.",
+        "tour.md": "The mill has a wheel. Corn is ground at night. Please crop a photo. Rain fills the pond.",
         "crop.md": "Crop any photo here. A photo with a crop is smaller. Choose a photo to crop. Press the key.",
     }
     place = ["--index", tmp_path / "index"]

@@ -115,18 +115,6 @@ def test_other_numbers_below_a_short_document(read, x, number):
     assert read_pages(read, pages)[0][-1] == number
 
 
-def test_a_head_of_one_page_with_its_number_beside_the_title_of_the_document(read):
-    pages = Pages()
-    pages.text(72, 780, "The Orra Mill", 18)
-    end = pages.text(72, 740, "The miller ground rye and kept a ledger of all sacks")
-    pages.text((72 + end) / 2, 40, "1")
-    pages.show()
-    pages.text(72, 800, "2 THE ORRA MILL", 9)
-    pages.lines(72, 740, BODY)
-    _, words = read_pages(read, pages)
-    assert words[0] == "The"
-
-
 def test_numbers_at_the_end_of_pages_that_are_no_numbers_of_pages(read):
     words = read_pages(read, book([""] * 6, [f"Figure {number}" for number in range(1, 7)]))
     assert [page[-2:] for page in words] == [["Figure", str(number)] for number in range(1, 7)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import chain, groupby, pairwise
 
 from arag.ingest.formats.headings import LARGER, Line
@@ -42,7 +42,6 @@ def without_running_lines(pages: Sequence[Sequence[Line]], titles: Iterable[str]
     for group in groups:
         found += _find_running(group, len(pages), headings)
     found += _find_further_lines(found, edges)
-    found += _find_single(found, edges, headings)
     left_out = _choose(found, pages, headings)
     without_numbers = {edge.place: edge.text.strip(CELL_BOUNDARY) for edge in found}
     guides = {edge.place for edge in find_guides(groups, pages, headings)}
@@ -58,15 +57,6 @@ def without_running_lines(pages: Sequence[Sequence[Line]], titles: Iterable[str]
             lines.append(line._replace(text=text))
         kept.append(lines)
     return kept
-
-
-def _find_single(found: Iterable[Edge], edges: Iterable[Edge], headings: Mapping[str, float]) -> Iterator[Edge]:
-    """Yield further lines that have the page's number beside a heading in larger type, such as the document's title."""
-    places = {edge.place for edge in found}
-    for edge in edges:
-        may_be_running = edge.has_number and edge.line.level == 0 and edge.place not in places
-        if may_be_running and repeats_heading(edge, headings):
-            yield edge
 
 
 def _choose(

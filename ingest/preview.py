@@ -189,24 +189,28 @@ class _Sample:
             chosen.load()
         except ModelError:  # a damaged file: the ingestion says so
             return None, None
+        by_character, slowdown = self._measure(chosen)
+        embedding = by_character * self._characters
+        return embedding + reading / slowdown, embedding * slowdown + reading
+
+    def _measure(self, embedder: Embedder) -> tuple[float, float]:
+        """Embed the sample, and return the seconds a character if nothing else runs, and how much slower it is now."""
         threads = count_threads()
-        chosen.embed_documents(self._some[:threads])  # the first ones take longer
+        embedder.embed_documents(self._some[:threads])  # the first ones take longer
         began = time.monotonic()
         began_processor = time.process_time()
         characters = 0
         rounds = math.ceil(len(self._some) / (_ROUND_SENTENCES * threads))
         for first in range(rounds):
             texts = self._some[first::rounds]  # from all documents
-            chosen.embed_documents(texts)
+            embedder.embed_documents(texts)
             characters += sum(map(len, texts))
             elapsed = time.monotonic() - began
             if elapsed > _SAMPLE_SECONDS:
                 break
         # The processor's time does not count what else runs on this machine.
         unhindered = (time.process_time() - began_processor) / threads
-        slowdown = max(elapsed / unhindered, 1.0)
-        embedding = unhindered * self._characters / characters
-        return embedding + reading / slowdown, embedding * slowdown + reading
+        return unhindered / characters, max(elapsed / unhindered, 1.0)
 
 
 class _Known:

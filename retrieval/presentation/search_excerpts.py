@@ -55,9 +55,10 @@ def excerpt_for_keywords(
     scattered_words: list[str] = []
     for words in hit.scattered.values():
         scattered_words += words
-    found = _prefer_text(chunk, find_keywords(chunk, keywords, scattered_words))
+    found = find_keywords(chunk, keywords, scattered_words)
+    found = _prefer_others(found, find_listed(chunk))
     if for_people:
-        found = _prefer_sentences(chunk, found)
+        found = _prefer_others(found, _find_bare(chunk, found))
     if hit.in_name and not found:
         return opening_excerpt(chunk, seen=seen)
 
@@ -77,32 +78,27 @@ def excerpt_for_keywords(
     return make_excerpt(chunk, chosen, seen=seen)
 
 
-def _prefer_text(chunk: Chunk, found: KeywordOffsets) -> KeywordOffsets:
-    """Return where sentences hold keywords, in contents only those that the rest of the chunk does not hold."""
-    listed = find_listed(chunk)
-    in_text: set[str] = set()
-    for position in found.keys() - listed:
-        in_text.update(found[position])
+def _prefer_others(found: KeywordOffsets, weak: Collection[int]) -> KeywordOffsets:
+    """Return where sentences hold keywords; weak ones, such as entries of contents, only if no other holds these."""
+    in_others: set[str] = set()
+    for position, in_sentence in found.items():
+        if position not in weak:
+            in_others.update(in_sentence)
     kept: KeywordOffsets = {}
     for position, in_sentence in found.items():
-        if position not in listed or not in_text.issuperset(in_sentence):
+        if position not in weak or not in_others.issuperset(in_sentence):
             kept[position] = in_sentence
     return kept
 
 
-def _prefer_sentences(chunk: Chunk, found: KeywordOffsets) -> KeywordOffsets:
-    """Return where sentences hold keywords, without those that are one of them, if another sentence holds it, too."""
-    kept: KeywordOffsets = {}
+def _find_bare(chunk: Chunk, found: KeywordOffsets) -> set[int]:
+    """Return the sentences that are nothing but a keyword."""
+    bare: set[int] = set()
     for position, in_sentence in found.items():
-        if searchable(chunk.sentence_text(position)).strip("# :") not in map(searchable, in_sentence):
-            kept[position] = in_sentence
-    in_kept: set[str] = set()
-    for in_sentence in kept.values():
-        in_kept.update(in_sentence)
-    for position, in_sentence in found.items():
-        if not in_kept.issuperset(in_sentence):
-            kept[position] = in_sentence
-    return kept
+        text = searchable(chunk.sentence_text(position)).strip("# :")
+        if text in map(searchable, in_sentence):
+            bare.add(position)
+    return bare
 
 
 def opening_excerpt(chunk: Chunk, *, seen: Collection[int] = ()) -> Excerpt:

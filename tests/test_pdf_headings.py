@@ -7,7 +7,7 @@ import re
 import pytest
 from pypdf.generic import ArrayObject, DictionaryObject, NameObject, NumberObject, TextStringObject
 
-from arag.ingest.formats.headings import is_code_font
+from arag.ingest.formats.title_texts import is_code_font
 from arag.ingest.preview import preview
 from arag.ingest.sentences import split_sentences
 from pdf_pages import Pages, change
@@ -535,6 +535,26 @@ def test_an_author_and_a_date_below_a_title_are_no_heading(read, below):
     y = pages.lines(72, 715, below, 14, pitch=17)
     pages.lines(72, y - 10, TEXT)
     assert headings(read, pages) == ["# Graph paper"]
+
+
+def test_centred_names_below_the_title_of_a_short_text_are_no_headings(read):
+    pages = Pages()
+    pages.text(260, 760, "Graph paper", 18)
+    pages.text(265, 730, "Denis Roegel", 14)
+    pages.text(260, 715, "roegel@example.org", 14, "Courier")
+    pages.text(262, 695, "2 August 2003", 14)
+    y = pages.lines(72, 660, TEXT)
+    pages.text(72, y - 10, "Dues", 14, "Helvetica-Bold")
+    pages.lines(72, y - 30, TEXT)
+    assert headings(read, pages) == ["# Graph paper", "## Dues"]
+
+
+def test_a_heading_between_the_title_and_the_text_of_a_short_text(read):
+    pages = Pages()
+    pages.text(72, 760, "Graph paper", 18)
+    pages.text(72, 730, "Summary", 14, "Helvetica-Bold")
+    pages.lines(72, 710, TEXT)
+    assert headings(read, pages) == ["# Graph paper", "## Summary"]
 
 
 @pytest.mark.parametrize(

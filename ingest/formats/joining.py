@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from arag.ingest.formats.headings import Line
+from arag.ingest.formats.typography import Line
 from arag.text.normalise import CELL_BOUNDARY
 from arag.text.scripts import BURMESE, CHINESE_OR_JAPANESE, KHMER, LAO, THAI, UNSPACED
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from operator import attrgetter
 
-from arag.ingest.formats.headings import Line
 from arag.ingest.formats.pdf.edges import find_edges
 from arag.ingest.formats.pdf.running import without_running_lines
+from arag.ingest.formats.typography import Line
 
 _PITCH = 12.0  # points from line to line
 _HEIGHT = 8.0

@@ -9,8 +9,8 @@ from itertools import chain, pairwise, takewhile
 from operator import attrgetter
 from typing import NamedTuple
 
-from arag.ingest.formats.headings import Line
 from arag.ingest.formats.title_texts import is_code_font, is_title, match_number
+from arag.ingest.formats.typography import Line
 
 # With the short names that fonts of TeX have.
 _BOLD = re.compile(

@@ -7,8 +7,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias, TypeVar
 
-from arag.ingest.formats.headings import Line
 from arag.ingest.formats.pdf.page_numbers import PageNumber, find_number_after_words, find_page_numbers
+from arag.ingest.formats.typography import Line
 from arag.text.normalise import collapse_whitespace
 
 MIN_PAGES = 3  # that a head, a foot or the place of a page's number is on

@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterator, Sequence
 from operator import attrgetter
 
-from arag.ingest.formats.headings import Line
 from arag.ingest.formats.pdf.bold import usual_size
+from arag.ingest.formats.typography import Line
 
 _CLOSING = r"”’»)\]\"'"
 # A line that does not end a sentence; below it, the number of a note and its first word.

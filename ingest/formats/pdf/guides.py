@@ -10,9 +10,9 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import chain
 
-from arag.ingest.formats.headings import LARGER, Line
 from arag.ingest.formats.pdf.edges import MIN_PAGES, Edge
 from arag.ingest.formats.pdf.outline import SECTION_NUMBER
+from arag.ingest.formats.typography import LARGER, Line
 
 _OUTERMOST = (0, -1)  # ranks of the lines at the edge of a page
 _WORD = re.compile(r"[^\W_]+")

@@ -6,8 +6,8 @@ import re
 from collections.abc import Collection, Iterable, Sequence
 from itertools import chain, pairwise
 
-from arag.ingest.formats.headings import Line
 from arag.ingest.formats.joining import HYPHEN, OWN_HYPHEN
+from arag.ingest.formats.typography import Line
 from arag.text.normalise import CELL_BOUNDARY
 
 _WORD = re.compile(r"\w+")

@@ -14,8 +14,8 @@ from typing import NamedTuple, TypeAlias
 import pypdfium2
 from pypdfium2 import raw
 
-from arag.ingest.formats.headings import Line
 from arag.ingest.formats.joining import HYPHEN, join_texts
+from arag.ingest.formats.typography import Line
 from arag.text.normalise import collapse_whitespace, plain
 
 _Type: TypeAlias = tuple[float, str]

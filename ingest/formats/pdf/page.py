@@ -9,7 +9,6 @@ from typing import NamedTuple
 import pypdfium2
 
 from arag.ingest.formats.content import clean_text
-from arag.ingest.formats.headings import Line
 from arag.ingest.formats.pdf.cells import TableRow
 from arag.ingest.formats.pdf.columns import separate_columns
 from arag.ingest.formats.pdf.fields import Field, insert_fields
@@ -24,6 +23,7 @@ from arag.ingest.formats.pdf.spaced import join_spaced_letters
 from arag.ingest.formats.pdf.tables import find_tables
 from arag.ingest.formats.pdf.words import Word, read_lines
 from arag.ingest.formats.title_texts import match_number
+from arag.ingest.formats.typography import Line
 from arag.text.normalise import CELL_BOUNDARY
 
 

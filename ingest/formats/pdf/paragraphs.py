@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 from arag.ingest.boundaries import CLOSERS
-from arag.ingest.formats.headings import Line
+from arag.ingest.formats.typography import Line
 from arag.text.normalise import CELL_BOUNDARY
 
 _PARAGRAPHS = re.compile(rf"[.!?…][{re.escape(CLOSERS)}]*\n\D")  # a number may be that of a page's head

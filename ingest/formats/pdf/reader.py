@@ -12,7 +12,7 @@ import pypdfium2
 from pypdfium2 import raw
 
 from arag.ingest.formats.content import JSON, Content, FormatError, join_blocks, join_pages
-from arag.ingest.formats.headings import Line, mark_headings
+from arag.ingest.formats.headings import mark_headings
 from arag.ingest.formats.joining import join_lines
 from arag.ingest.formats.pdf.bold import mark_bold_titles
 from arag.ingest.formats.pdf.fields import read_additions
@@ -28,6 +28,7 @@ from arag.ingest.formats.pdf.running import without_running_lines
 from arag.ingest.formats.pdf.scans import add_ocr_text, list_scans, name_scans, parse_ocr_texts
 from arag.ingest.formats.pdf.title import find_title
 from arag.ingest.formats.scans import how_to_use_ocr
+from arag.ingest.formats.typography import Line
 from arag.text.normalise import collapse_whitespace, count
 
 logging.getLogger("pypdfium2").setLevel(logging.ERROR)  # its warnings are for programmers

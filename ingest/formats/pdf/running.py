@@ -6,10 +6,10 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import chain, groupby, pairwise
 
-from arag.ingest.formats.headings import LARGER, Line
 from arag.ingest.formats.pdf.bold import usual_size
 from arag.ingest.formats.pdf.edges import MAX_PITCH, MIN_PAGES, Beside, Edge, Place, find_edges, min_feet
 from arag.ingest.formats.pdf.guides import comparable, find_guides, is_heading, names, repeats_heading
+from arag.ingest.formats.typography import LARGER, Line
 from arag.text.normalise import CELL_BOUNDARY
 
 _INNER_RANKS = {1, -2}

@@ -8,9 +8,9 @@ from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from operator import attrgetter
 
-from arag.ingest.formats.headings import LARGER, Line, is_cover
 from arag.ingest.formats.joining import join_texts, may_be_same_font
 from arag.ingest.formats.title_texts import is_title, match_number
+from arag.ingest.formats.typography import LARGER, Line, is_cover
 from arag.text.contents import is_heading_of_contents
 from arag.text.normalise import collapse_whitespace
 

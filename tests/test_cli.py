@@ -726,3 +726,6 @@ def test_a_heading_that_was_cut_ends_with_its_sentence_or_a_colon(arag, tmp_path
     assert f"{first}? Koptein made discs." in arag("search", "keyword", "discs", *place)[1]
     assert f"{first}: Koptein made ropes." in arag("search", "keyword", "ropes", *place)[1]
     assert re.search(rf"{first}, I .*\w…: Koptein made lamps", arag("search", "keyword", "lamps", *place)[1])
+    found = arag("search", "keyword", "discs", "else", *place)[1]
+    assert f"{first}? {second}: Koptein made discs." in found
+    assert found.count(f"{first}?") == 1

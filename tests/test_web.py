@@ -272,7 +272,21 @@ def test_pages_of_other_parts_show_their_text_and_excerpts_are_under_their_headi
         hit = search(client, q="zebrafish").select_one(".hits li")
         headed = search(client, q="first Koptein").select_one(".hits li")
     assert texts(headed.select("p"))[:4] == ["Boats", "The first had sails.", "The makers", "Koptein came first."]
-    assert set(texts(hit.select("p"))[1:-1]) == {"Zebrafish tanks … 12", "… zebrafish"}
+    assert texts(hit.select("p"))[1:-1] == ["Zebrafish tanks … 12", "More.", "A | B", "… zebrafish"]
+
+
+def test_a_question_shows_the_sentence_nearest_in_meaning_beside_those_with_its_words(tmp_path):
+    section = "Who used the quay, as far as the archive of the town can tell us? Nobody knows it today, and few ask who"
+    filler = "Ships came and went, year after year, without a line about them in any book that was kept. " * 3
+    text = f"# Towns\n\nThe port was old.\n\n{filler}\n\n## {section}\n\nIt was in use by the guild.\n\n{filler}"
+    with open_index(write_index(tmp_path, {"a.md": text}), embedder=HashEmbeddings()) as index:
+        app = Site(index, agent=None, model="", reports=None).make_app("token", 80)
+        client = TestClient(app, base_url="http://localhost", cookies={"arag-80": "token"})
+        asked = texts(search(client, q="was it in use by a port?").select(".hits p"))
+        words = texts(search(client, q="port").select(".hits p"))
+    assert "It was in use by the guild." in asked
+    assert "Who used the quay, as far as the archive of the town can tell us?" in asked
+    assert "It was in use by the guild." not in words
 
 
 def test_code_is_shown_with_its_lines(tmp_path):
@@ -341,7 +355,7 @@ def test_documents_with_the_word_itself_come_first_and_words_of_none_are_named(t
         app = Site(index, agent=None, model="", reports=None).make_app("token", 80)
         client = TestClient(app, base_url="http://localhost", cookies={"arag-80": "token"})
         hit = search(client, q="InfoMagic").select_one(".hits li")
-        assert texts(hit.select("p"))[1:2] == ["Its owner was InfoMagic."]
+        assert texts(hit.select("p"))[1:-1] == ["Prev, next 7.", "The ship sails on day 7.", "Its owner was InfoMagic."]
         nowhere = search(client, q="qqzzxy ship")
         assert texts(nowhere.select(".warn")) == ["Not found: qqzzxy."]
         misspelt = search(client, q='the Ownr "infomagci"', kind="jsonl").select_one(".warn")

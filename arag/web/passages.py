@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import groupby
 from urllib.parse import urlencode
 
@@ -14,6 +14,7 @@ from arag.retrieval.corpus.kept_by_view import KeptByView
 from arag.retrieval.corpus.types import ListedDocument
 from arag.retrieval.index import Index
 from arag.retrieval.presentation.excerpts import ShownSentence, complete
+from arag.retrieval.presentation.for_people import end_heading
 from arag.retrieval.presentation.places import name_place
 from arag.retrieval.tools.fused import Passage
 from arag.retrieval.types import Chunk
@@ -64,14 +65,13 @@ def list_starts(passage: Passage) -> list[str]:
 
 
 def list_sections(passage: Passage) -> Iterator[tuple[str, list[str]]]:
-    """Yield the sentences that matched, in the document's order, below their headings; the first names pages, too."""
+    """Yield the sentences of a hit, in the document's order, below their headings; the first names pages, too."""
     chunk = passage.shown.hit.chunk
-    matched = [sentence for sentence in passage.shown.excerpt.sentences if sentence.position in passage.matched]
-    shown = complete(chunk, replace(passage.shown.excerpt, sentences=tuple(matched))).sentences
+    shown = complete(chunk, passage.shown.excerpt).sentences
     starts = [str(chunk.sentences[sentence.position].start) for sentence in shown]
     name = name_passage(chunk, starts)
     for heading, section in groupby(shown, lambda sentence: chunk.sentences[sentence.position].heading):
-        yield name or heading, list(_mark_gaps(section))
+        yield name or end_heading(heading), list(_mark_gaps(section))
         name = ""
 
 
@@ -109,7 +109,7 @@ def respell(query: str, keyword: str, term: str, filters: Mapping[str, str]) -> 
 
 def name_passage(chunk: Chunk, starts: Sequence[str]) -> str:
     """Return the headings above the first of some sentences, as addresses name them, and the pages of the chunk."""
-    headings = [sentence.heading for sentence in chunk.sentences if str(sentence.start) in starts[:1]]
+    headings = [end_heading(sentence.heading) for sentence in chunk.sentences if str(sentence.start) in starts[:1]]
     return " · ".join(filter(None, [*headings, name_place(chunk, with_sheets=not any(headings))]))
 
 

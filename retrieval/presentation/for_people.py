@@ -21,7 +21,7 @@ from arag.retrieval.presentation.weighing import weigh
 from arag.retrieval.search.contents import is_in_contents
 from arag.retrieval.types import Chunk, Hit, KeywordResults, ReadResults, SemanticResults
 from arag.text.marks import without_marks
-from arag.text.normalise import CUT
+from arag.text.normalise import CUT, HEADING_BOUNDARY
 from arag.text.words import list_words
 
 _MIN_CANDIDATES = 20  # that are found at least: equal texts among them share a place
@@ -171,7 +171,8 @@ def _make_readable(found: Iterable[ShownHit]) -> list[ShownHit]:
     for shown in found:
         excerpt = complete(shown.hit.chunk, shown.excerpt)
         whole = [_without_heading_mark(sentence, shown.hit.chunk) for sentence in excerpt.sentences]
-        sentences = tuple(replace(sentence, under=_end_headings(sentence.under)) for sentence in whole)
+        names = [sentence.text for sentence in whole]
+        sentences = tuple(replace(sentence, under=_end_headings(sentence.under, names)) for sentence in whole)
         bare.append(replace(shown, excerpt=replace(excerpt, sentences=sentences)))
     return bare
 
@@ -184,9 +185,22 @@ def _without_heading_mark(sentence: ShownSentence, chunk: Chunk) -> ShownSentenc
     return replace(sentence, text=heading["name"], lines=heading["name"])
 
 
-def _end_headings(headings: Sequence[str]) -> tuple[str, ...]:
-    """Return headings of which those that were cut end with a sentence, if they can; else the last one gets a colon."""
-    ended = [_FIRST_SENTENCE.sub(r"\1", heading) for heading in headings]
+def _end_headings(headings: Sequence[str], shown: Sequence[str]) -> tuple[str, ...]:
+    """Return headings of which those that were cut are whole, if they are shown, or end well."""
+    ended = [_find_whole(heading, shown) or end_heading(heading) for heading in headings]
     if ended and ended[-1].endswith(CUT):
         ended[-1] += ":"
     return tuple(ended)
+
+
+def _find_whole(heading: str, shown: Sequence[str]) -> str:
+    """Return the shown line that a heading was cut from, or an empty string."""
+    if not heading.endswith(CUT):
+        return ""
+    return next((line for line in shown if line.startswith(heading[: -len(CUT)])), "")
+
+
+def end_heading(headings: str) -> str:
+    """Return headings, outermost first, of which those that were cut end with a sentence, if they can."""
+    names = headings.split(HEADING_BOUNDARY)
+    return HEADING_BOUNDARY.join(_FIRST_SENTENCE.sub(r"\1", name) for name in names)

@@ -10,6 +10,8 @@ from typing import Literal
 
 from arag.models.names import knows_script
 from arag.retrieval.index import Index
+from arag.retrieval.presentation.context import expand
+from arag.retrieval.presentation.excerpts import ShownSentence
 from arag.retrieval.presentation.for_people import NEAREST
 from arag.retrieval.presentation.matches import find_keywords
 from arag.retrieval.presentation.render import list_closest
@@ -78,7 +80,11 @@ def find_passages(index: Index, query: str) -> tuple[list[Passage], dict[str, li
     for selection in selections:
         for rank, shown in enumerate(selection.full):
             scores[shown.hit.chunk_id] += 1 / (_SMOOTHING + rank)
-            hits.setdefault(shown.hit.chunk_id, shown)
+            by_words = hits.get(shown.hit.chunk_id)
+            if by_words is None:
+                hits[shown.hit.chunk_id] = shown
+            elif _is_asked(query):
+                hits[shown.hit.chunk_id] = _add_nearest(by_words, shown)
 
     def has_all(hit: Hit) -> bool:
         begun = {keyword for keyword in hit.keyword_counts if _begins_word(keyword, hit.chunk)}
@@ -95,8 +101,9 @@ def find_passages(index: Index, query: str) -> tuple[list[Passage], dict[str, li
         group: Group = "words" if has_all(hit) else "near"
         if is_in_contents(hit):
             group = "contents"
-        passage = Passage(hits[chunk_id], _order_sentences(hits[chunk_id], by_keyword), group)
-        if not passage.matched or (is_quoted(query) and not has_all(hit)):
+        matched = _order_sentences(hits[chunk_id], by_keyword)
+        passage = Passage(_with_context(hits[chunk_id], matched), matched, group)
+        if not matched or (is_quoted(query) and not has_all(hit)):
             continue
         original = passages.setdefault(comparable_text(passage.shown.excerpt), passage)
         if original is not passage:
@@ -107,12 +114,15 @@ def find_passages(index: Index, query: str) -> tuple[list[Passage], dict[str, li
 
 def _is_sought(keyword: str, query: str) -> bool:
     """Return whether somebody looks for a keyword itself: in a question or a sentence, for a name, a number or code."""
-    if not _QUESTION.search(query) and len(query.split()) <= _MOST_KEYWORDS:
-        return True
-    if keyword in list_quoted(query) or _NAME.search(keyword):
+    if not _is_asked(query) or keyword in list_quoted(query) or _NAME.search(keyword):
         return True
     found = re.search(rf"(?<!\w){re.escape(keyword)}(?!\w)", query, re.IGNORECASE)
     return found is not None and found.start() > 0 and found[0] != found[0].lower()
+
+
+def _is_asked(query: str) -> bool:
+    """Return whether a query is a question or a sentence, and not keywords."""
+    return _QUESTION.search(query) is not None or len(query.split()) > _MOST_KEYWORDS
 
 
 def _find_nearest(index: Index, query: str) -> SemanticResults:
@@ -121,6 +131,29 @@ def _find_nearest(index: Index, query: str) -> SemanticResults:
     hits = weigh(index, query, results.hits)
     hits.sort(key=lambda hit: (is_in_contents(hit), -hit.score, hit.chunk_id))
     return replace(results, hits=tuple(hits[:HITS]))
+
+
+def _add_nearest(by_words: ShownHit, by_meaning: ShownHit) -> ShownHit:
+    """Add, to the sentences of a chunk that hold keywords, the one that is nearest in meaning."""
+    rated = [sentence for sentence in by_meaning.excerpt.sentences if sentence.similarity is not None]
+    if not rated:
+        return by_words
+    nearest = max(rated, key=lambda sentence: sentence.similarity or 0)
+    others = [sentence for sentence in by_words.excerpt.sentences if sentence.position != nearest.position]
+    sentences = sorted([*others, nearest], key=lambda sentence: sentence.position)
+    return replace(by_words, excerpt=replace(by_words.excerpt, sentences=tuple(sentences)))
+
+
+def _with_context(shown: ShownHit, matched: list[int]) -> ShownHit:
+    """Return a hit with the sentences that matched and those that make them understandable, without headings."""
+    chunk = shown.hit.chunk
+    context = expand(chunk, matched) | expand(chunk, matched[:1], window=True)
+    kept: list[ShownSentence] = []
+    for sentence in shown.excerpt.sentences:
+        is_text = chunk.sentences[sentence.position].embedded and re.search(r"\w", sentence.text)
+        if sentence.position in matched or (is_text and sentence.position in context):
+            kept.append(sentence)
+    return replace(shown, excerpt=replace(shown.excerpt, sentences=tuple(kept)))
 
 
 def _begins_word(keyword: str, chunk: Chunk) -> bool:
@@ -144,7 +177,8 @@ def _order_sentences(shown: ShownHit, by_keyword: KeywordResults) -> list[int]:
     best = max(matched, key=lambda position: (weights.get(position, 0), -position))
     if not shown.hit.similarities:
         least = _MIN_SHARE * weights.get(best, 0)
-        matched = [position for position in matched if weights.get(position, 0) >= least]
+        near = {sentence.position for sentence in shown.excerpt.sentences if sentence.similarity is not None}
+        matched = [position for position in matched if position in near or weights.get(position, 0) >= least]
     readable = {sentence.position for sentence in shown.excerpt.sentences}
     ordered = [_find_below(chunk, position, readable) for position in (best, *matched)]
     return list(dict.fromkeys(ordered))

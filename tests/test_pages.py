@@ -81,6 +81,14 @@ def test_signs_captions_and_numbers_of_notes_are_read_once_and_are_no_headings(r
     assert read("a.html", html).text == text
 
 
+def test_a_table_of_one_column_around_lists_or_several_paragraphs_is_a_frame(read):
+    menu = "<table><tr><th>Menu<tr><td><ul><li>Oil<li>Rye</ul></table>"
+    text = "<table><tr><td><table><tr><td><p>Two steps:<p>Wind it.</table></table>"
+    assert read("a.html", f"{menu}{text}").text == "Menu\n\n- Oil\n- Rye\n\nTwo steps:\n\nWind it."
+    rows = "<table><tr><th>Column<tr><td><p>oid<p>The row.<tr><td><p>name<p>Its name.</table>"
+    assert read("a.html", rows).text == "Column\n\noid The row.\n\nname Its name."
+
+
 def test_pages_of_doxygen_have_their_title_and_a_line_for_each_member(read):
     title = "<div class=headertitle><div class=title>Lamp Class<div class=ingroups>Oil</div></div></div>"
     member = "<tr><td>void&#160;<td><b>light</b> (Lamp &amp;lamp)<tr><td>&#160;<td>Lights it. <br>"

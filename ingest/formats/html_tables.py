@@ -24,6 +24,10 @@ _TEXTS_NOT_BOLD = etree.XPath(
 _HAS_TEXT = etree.XPath("boolean(descendant::text()[normalize-space(translate(., '\u00a0', ' '))])")
 _HAS_FIELD = etree.XPath("boolean(descendant::input)")
 _FOOTNOTES = etree.XPath("//table/tbody[@class = 'footnotes']")
+_FRAMES_BLOCKS = etree.XPath(
+    "boolean(descendant::ul | descendant::ol | descendant::dl)"
+    " or (count(descendant::td) = 1 and count(descendant::p) > 1)"
+)
 _CELLS_OF_ROWS = etree.XPath("tr/td | tr/th")
 _HAS_MARKED_HEADER = etree.XPath("boolean(thead/tr[count(th) > 1])")
 _PICTURES = etree.XPath("descendant::img/@alt", smart_strings=False)
@@ -135,13 +139,15 @@ def has_marked_header(table: etree._Element) -> bool:
 
 
 def sets_texts_apart(table: etree._Element) -> bool:
-    """Return whether no row of a table with several columns has two cells with something in them.
+    """Return whether no row of a table has two cells with something in them: it only lays out texts.
 
-    Such a table only lays out texts: a note beside its sign, or a quotation between margins.
+    It is a note beside its sign, or a quotation between margins; in a single column, a frame around lists, or around
+    several paragraphs.
     """
     rows = _cells_by_row(table)
-    has_columns = any(map(_has_columns, rows))
-    return has_columns and not any(map(_holds_several, rows))
+    if any(map(_has_columns, rows)):
+        return not any(map(_holds_several, rows))
+    return bool(_FRAMES_BLOCKS(table))
 
 
 def _has_columns(row: Sequence[etree._Element]) -> bool:

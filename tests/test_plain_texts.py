@@ -661,6 +661,15 @@ def test_titles_of_asciidoc_are_headings_and_the_lines_around_code_are_not(read)
     assert found["They are of cotton."] == "Oil > Prices > Wicks"
 
 
+def test_characters_of_asciidoc_stand_for_their_names_and_anchors_are_not_shown(read):
+    text = "lamp{litdd}oil(1)\n=================\n\n[verse]\n'lamp {startsb}-n{endsb}' HEAD{caret} \\{plus}\n\n"
+    content = read("a.txt", f"{text}OPTIONS[[OPTIONS]]\n------------------\nIt burns.\n\n-n::\n\tNo oil.\n")
+    assert content.title == "lamp--oil(1)"
+    assert "'lamp [-n]' HEAD^ \\{plus}" in content.text
+    assert headings(content.text, content.title)["It burns."] == "OPTIONS"
+    assert "{plus}" in read("b.txt", "A price {plus} tax.\n").text
+
+
 @pytest.mark.parametrize("rule", ["------------", "....", "[listing]\n----"])
 def test_lines_in_a_listing_of_asciidoc_are_no_headings(read, rule):
     start, end = rule, rule.rpartition("\n")[2]

@@ -11,7 +11,21 @@ _MARKED = re.compile(r"(={1,6})[ \t]+(\S.{0,100}?)(?P<end>[ \t]+\1)?[ \t]*$")
 _OF_WIKI = re.compile(r"^(={5,6})[ \t]+\S.*[ \t]\1[ \t]*$", re.MULTILINE)  # where more signs are a higher level
 _ATTRIBUTES = re.compile(r"\[.*\]\s*$")  # such as [[name]], above a title of AsciiDoc
 _ANCHOR = re.compile(r"\[\[[^\]\n]*\]\]$")
+_ANCHOR_OF_WORDS = re.compile(r"(?<=\w)\[\[\w[\w-]*\]\]$", re.MULTILINE)  # without a space, unlike a link of a wiki
 _NO_TITLE = re.compile(r"[*+-] |\[.*\]$")  # an item, and the name of a block
+_ASCIIDOC = re.compile(r"^(?:\[.+\]|.*\S::|\w+::\S*\[.*\])$", re.MULTILINE)  # the name of a block, a term, a macro
+_CHARACTERS = {  # with names in AsciiDoc, and in the manual of Git
+    "apostrophe": "'",
+    "asterisk": "*",
+    "backtick": "`",
+    "caret": "^",
+    "endsb": "]",
+    "litdd": "--",
+    "plus": "+",
+    "startsb": "[",
+    "tilde": "~",
+}
+_CHARACTER = re.compile(rf"(?<!\\)\{{({'|'.join(_CHARACTERS)})\}}")
 _DELIMITER = re.compile(r"([-=.*_+])\1{3,}$")  # above and below a block of AsciiDoc, such as code
 _UNDERLINES = "=-~^*+#\"'"
 _AS_MARKDOWN = ("under =", "under -")  # which need no marks
@@ -58,9 +72,15 @@ def mark_sections(text: str) -> tuple[str, bool]:
             marked.append(escape_marks(line))
             number += 1
         is_apart = not line.strip() or _ATTRIBUTES.match(line) is not None
-    if others >= _MIN_TITLES:
-        return "\n".join(marked), True
-    return escape_marks("\n".join(lines)), False
+    are_titles = others >= _MIN_TITLES
+    shown = "\n".join(marked) if are_titles else escape_marks("\n".join(lines))
+    if _ASCIIDOC.search(text):
+        shown = _CHARACTER.sub(_show_character, _ANCHOR_OF_WORDS.sub("", shown))
+    return shown, are_titles
+
+
+def _show_character(name: re.Match[str]) -> str:
+    return _CHARACTERS[name[1]]
 
 
 def _indent_blocks(lines: list[str]) -> set[int]:

@@ -211,6 +211,15 @@ def test_an_accent_that_is_written_within_another_word_does_not_divide_it(read):
     assert read("a.pdf", pages.finish()).text == "Moga być istotne, jezeli dotyczy"
 
 
+def test_an_accent_that_is_written_after_its_line_does_not_hide_the_hyphen_there(read):
+    pages = Pages()
+    pages.text(72, 700, "das weiterfuhrende Dokumentations-")
+    before = pages.canvas.stringWidth("das weiterf", "Helvetica", 11)
+    pages.text(72 + before + 1, 700, "¨")
+    pages.text(72, 686, "verzeichnis")
+    assert read("a.pdf", pages.finish()).text == "das weiterführende Dokumentationsverzeichnis"
+
+
 # --- raised figures ---
 
 

@@ -6,10 +6,9 @@ import re
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from itertools import chain, pairwise
+from itertools import chain
 from typing import NamedTuple, TypeAlias
 
-from arag.ingest.formats.joining import HYPHEN
 from arag.ingest.formats.pdf.words import Word
 from arag.text.scripts import EAST_ASIAN, UNSPACED
 
@@ -32,7 +31,6 @@ _SAME_PLACE = 0.1  # points
 
 _INDEX_ENTRY = re.compile(r".*\D, \d{1,4}(?:[-–]\d+)?")
 _WITHOUT_SPACES = re.compile(f"[{UNSPACED}{EAST_ASIAN}]")
-_DIVIDED = re.compile(r"(?<=[^\W\d_])[-‐]$")
 
 
 class _Gap(NamedTuple):
@@ -82,8 +80,8 @@ def separate_columns(lines: Iterable[_Line]) -> list[_Line]:
             separated += rows[start:end]
         else:
             sides = _cut(rows[start:end], gap)
-            separated += _join_divided_words(separate_columns(sides.left))
-            separated += _join_divided_words(separate_columns(sides.right))
+            separated += separate_columns(sides.left)
+            separated += separate_columns(sides.right)
         start = end
     return separated
 
@@ -326,13 +324,3 @@ def _go_on(texts: Sequence[str]) -> bool:
 
 def _text(line: _Line) -> str:
     return " ".join(word.text for word in line)
-
-
-def _join_divided_words(lines: list[_Line]) -> list[_Line]:
-    """Mark the hyphens at the ends of lines, which PDFium did not see there."""
-    for line, following in pairwise(lines):
-        last = line[-1]
-        goes_on = following[0].text[0].islower()
-        if goes_on and _DIVIDED.search(last.text):
-            line[-1] = last._replace(text=last.text[:-1] + HYPHEN)
-    return lines

@@ -21,7 +21,7 @@ from arag.ingest.formats.pdf.ruled import find_ruled_tables
 from arag.ingest.formats.pdf.rules import find_grids
 from arag.ingest.formats.pdf.spaced import join_spaced_letters
 from arag.ingest.formats.pdf.tables import find_tables
-from arag.ingest.formats.pdf.words import Word, read_lines
+from arag.ingest.formats.pdf.words import Word, mark_hyphens, read_lines
 from arag.ingest.formats.title_texts import match_number
 from arag.ingest.formats.typography import Line
 from arag.text.normalise import CELL_BOUNDARY
@@ -47,6 +47,7 @@ def page_lines(page: pypdfium2.PdfTextPage, joined: JoinedLetters, fields: Seque
     text = read_text(page, may_turn=may_turn)
     words = map(join_spaced_letters, read_lines(page.page, text, joined))
     lines = list(separate_columns(insert_fields(list(words), fields)))
+    mark_hyphens(lines)
     fonts = Fonts(page.raw)
     tables, below = find_ruled_tables(lines, find_grids(page.page, text), fonts)
     found: list[_TextLine] = []

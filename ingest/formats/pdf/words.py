@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 import pypdfium2
@@ -17,6 +18,7 @@ from arag.ingest.formats.pdf.right_to_left import order_letters
 
 _SPACES = r" \t\r\n\x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000"
 _WORD = re.compile(rf"[^{_SPACES}{HYPHEN}]+{HYPHEN}?|{HYPHEN}")
+_DIVIDED = re.compile(r"(?<=[^\W\d_])[-‐]$")
 _SMALLER = 0.87  # times the height of the type beside it: that of raised and lowered characters
 _SAME_HEIGHT = 0.05  # times the height: the boxes of one font differ by less
 _FAR_BELOW = 0.5  # times the height: how far a line is below the one above it where nothing else divides them
@@ -101,6 +103,15 @@ def read_lines(
             line.append(word)
             printed.add(place)
     return list(filter(None, lines))
+
+
+def mark_hyphens(lines: Sequence[list[Word]]) -> None:
+    """Mark the hyphens at the ends of lines that PDFium did not see there: of columns, and before a letter's accent."""
+    for line, following in pairwise(lines):
+        last = line[-1]
+        goes_on = following[0].text[0].islower()
+        if goes_on and _DIVIDED.search(last.text):
+            line[-1] = last._replace(text=last.text[:-1] + HYPHEN)
 
 
 def _is_note_apart(page: PageText, last: Word, word: Word, span: _Span) -> bool:

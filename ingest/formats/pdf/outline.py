@@ -38,6 +38,8 @@ _NUMBERS = (
 )
 SECTION_NUMBER = re.compile(rf"^\W*(?:{'|'.join(_NUMBERS)})[.:]?\s+", re.IGNORECASE)
 _PART_NAME = re.compile(rf"^\W*(?:{_PART})\s+", re.IGNORECASE)
+# The number of a part of a book in a line of its own, above the part's title.
+_LABEL = re.compile(rf"(?:{_PART})\s+(?:\d{{1,3}}|[A-Z]|[IVXL]+)[.:]?|[第제]\s*\d+\s*[章部장]", re.IGNORECASE)
 _OTHER = re.compile(r"[\W_]+")
 _POINTED_AT = 3.0  # times the size of the type: how far the place to which an entry points is from its title
 _BARS = re.compile(r" \|(?= |$)")
@@ -161,9 +163,18 @@ def _mark(page: list[Line], bookmark: _Bookmark, text_type: _Type) -> bool:
     text = _join_title(texts, bookmark.title)
     if "|" not in bookmark.title:
         text = _BARS.sub("", text)  # it was read as a row of a table
+    start = found.start
+    if start > 0 and _is_label(page[start - 1], text_type):
+        start -= 1
+        text = f"{page[start].text} {text}"
     heading = page[found.start]._replace(text=text, level=bookmark.level)
-    page[found.start : found.stop] = [heading]
+    page[start : found.stop] = [heading]
     return True
+
+
+def _is_label(line: Line, text_type: _Type) -> bool:
+    size, _ = text_type
+    return line.size > size and _LABEL.fullmatch(line.text) is not None
 
 
 def _find(page: Sequence[Line], bookmark: _Bookmark, text_type: _Type) -> range:

@@ -89,6 +89,12 @@ def test_a_table_of_one_column_around_lists_or_several_paragraphs_is_a_frame(rea
     assert read("a.html", rows).text == "Column\n\noid The row.\n\nname Its name."
 
 
+def test_a_picture_in_place_of_the_number_of_a_page_is_left_out(read):
+    icon = "<A HREF='node4.html#oil'><IMG  ALT='[*]' SRC='crossref.png'></A>"
+    html = f"<p>See <b>set oil (p.&nbsp;{icon})<a id=1></a></b> for details, and Section {icon} too."
+    assert read("a.html", html).text == "See set oil for details, and Section [*] too."
+
+
 def test_pages_of_doxygen_have_their_title_and_a_line_for_each_member(read):
     title = "<div class=headertitle><div class=title>Lamp Class<div class=ingroups>Oil</div></div></div>"
     member = "<tr><td>void&#160;<td><b>light</b> (Lamp &amp;lamp)<tr><td>&#160;<td>Lights it. <br>"

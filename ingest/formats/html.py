@@ -70,6 +70,9 @@ _MARKS = {  # before and after a text
     "dt": ("", TERM_END),
     "dd": (DEFINITION, ""),
 }
+_PAGE_NUMBER = re.compile(  # a picture in its place, as LaTeX2HTML makes it: (p. [*])
+    r"\s?\([^\W\d_]{1,6}\.?(?:&nbsp;|\s)?<a\b[^<>]*><img\b[^<>]*alt=.\[\*\].[^<>]*></a>\)", re.IGNORECASE
+)
 _MANUAL_HEADING = re.compile(r"^#+(?= )", re.MULTILINE)
 _TITLE = etree.XPath("string(head/title)", smart_strings=False)
 _DOXYGEN_TITLE = etree.XPath("//div[@class = 'headertitle']/div[@class = 'title'][not(//h1)]")
@@ -106,7 +109,7 @@ def html_content(html: str, *, mark_frame: bool = False, is_mail: bool = False) 
     """
     for mark in ALL_MARKS:
         html = html.replace(mark, " ")
-    page = parse_html(html)
+    page = parse_html(_PAGE_NUMBER.sub("", html))
     if mark_frame and leads_elsewhere(page):
         return Content(title="", text="", why_skipped="a page that only leads to another")
     take_out_footnotes(page)

@@ -89,6 +89,17 @@ def test_a_table_of_one_column_around_lists_or_several_paragraphs_is_a_frame(rea
     assert read("a.html", rows).text == "Column\n\noid The row.\n\nname Its name."
 
 
+@pytest.mark.parametrize(
+    "html",
+    [
+        "<p><img alt='The oil'><div class=longdesc-link><br><span class=longdesc-link>[<a href=d>D</a>]</span></div>",
+        "<div class=header><div class=summary><a href='#f'>Functions</a></div></div><p>The oil <a href='#d'>More...",
+    ],
+)
+def test_links_that_programs_write_beside_a_text_are_left_out(read, html):
+    assert read("a.html", html).text == "The oil"
+
+
 def test_a_picture_in_place_of_the_number_of_a_page_is_left_out(read):
     icon = "<A HREF='node4.html#oil'><IMG  ALT='[*]' SRC='crossref.png'></A>"
     html = f"<p>See <b>set oil (p.&nbsp;{icon})<a id=1></a></b> for details, and Section {icon} too."

@@ -35,7 +35,11 @@ _SWITCHES = etree.XPath(
 _HAS_BLOCKS = etree.XPath("boolean(.//p | .//div | .//ul | .//ol | .//table | .//h1 | .//h2 | .//h3 | .//h4)")
 # A click on a heading shows what it controls, such as the answer to a question.
 _CONTROLLED = etree.XPath("//*[self::h2 or self::h3 or self::h4 or self::h5 or self::h6 or self::dt]//@aria-controls")
-_FOR_ITS_AUTHORS = etree.XPath("//*[@id = 'DEBUG']")  # LibreOffice's style sheets hide it
+# What LibreOffice hides for its authors; DocBook's link `[D]` below a picture; Doxygen's links to what is below.
+_BESIDE_TEXT = etree.XPath(
+    "//*[@id = 'DEBUG'] | //*[@class = 'longdesc-link'] | //div[@class = 'header']/div[@class = 'summary']"
+    " | //a[contains(@href, '#')][normalize-space() = 'More...']"
+)
 _PERMALINKS = etree.XPath(
     "//a[contains(@href, '#')][contains(@class, 'headerlink') or ancestor::*[self::h1 or self::h2 or self::h3"
     " or self::h4 or self::h5 or self::h6 or self::dt or self::caption or self::figcaption]]"
@@ -54,7 +58,7 @@ def find_hidden(page: etree._Element) -> set[etree._Element]:
             continue
         if element.find(".//math") is None:
             hidden.add(element)
-    hidden.update(_FOR_ITS_AUTHORS(page))
+    hidden.update(_BESIDE_TEXT(page))
     hidden.update(filter(_is_permalink, _PERMALINKS(page)))
     return hidden
 

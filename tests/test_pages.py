@@ -106,6 +106,12 @@ def test_a_picture_in_place_of_the_number_of_a_page_is_left_out(read):
     assert read("a.html", html).text == "See set oil for details, and Section [*] too."
 
 
+def test_the_word_note_is_no_definition(read):
+    note = "<div class=note><table><tr><td rowspan=2><img alt='[Note]'><th>Note<tr><td><p>See Oil.</table></div>"
+    assert read("a.html", f"<dl><dt>Wick<dd>{note}</dl>").text == "Wick: See Oil."
+    assert read("b.html", f"<dl><dt>Wick<dd>Of cotton.{note}</dl>").text == "Wick: Of cotton.\n\nNote\n\nSee Oil."
+
+
 def test_pages_of_doxygen_have_their_title_and_a_line_for_each_member(read):
     title = "<div class=headertitle><div class=title>Lamp Class<div class=ingroups>Oil</div></div></div>"
     member = "<tr><td>void&#160;<td><b>light</b> (Lamp &amp;lamp)<tr><td>&#160;<td>Lights it. <br>"

@@ -35,9 +35,12 @@ _SWITCHES = etree.XPath(
 _HAS_BLOCKS = etree.XPath("boolean(.//p | .//div | .//ul | .//ol | .//table | .//h1 | .//h2 | .//h3 | .//h4)")
 # A click on a heading shows what it controls, such as the answer to a question.
 _CONTROLLED = etree.XPath("//*[self::h2 or self::h3 or self::h4 or self::h5 or self::h6 or self::dt]//@aria-controls")
-# What LibreOffice hides for its authors; DocBook's link `[D]` below a picture; Doxygen's links to what is below.
+# What LibreOffice hides for its authors; DocBook's link `[D]` below a picture, and its word "Note" where that would be
+# the definition of a term; Doxygen's links to what is below.
 _BESIDE_TEXT = etree.XPath(
-    "//*[@id = 'DEBUG'] | //*[@class = 'longdesc-link'] | //div[@class = 'header']/div[@class = 'summary']"
+    "//*[@id = 'DEBUG'] | //*[@class = 'longdesc-link']"
+    " | //dd/div[@class = 'note'][not(preceding-sibling::node()[normalize-space()])]//th"
+    " | //div[@class = 'header']/div[@class = 'summary']"
     " | //a[contains(@href, '#')][normalize-space() = 'More...']"
 )
 _PERMALINKS = etree.XPath(

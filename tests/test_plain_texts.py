@@ -1003,3 +1003,17 @@ def test_a_line_with_a_bar_is_no_row_below_a_table_with_other_names(read):
 def test_a_printed_table_with_groups_of_rows_stays_as_it_is(read):
     frame = "┌────┬─────┐\n│mill│price│\n├────┼─────┤\n│Old │     │\n├────┼─────┤\n│Orra│9    │\n└────┴─────┘\n"
     assert frame in read("a.txt", f"Mills\n\n{frame}\nRye is ground.\n").text
+
+
+@pytest.mark.parametrize(
+    ("title", "shown"),
+    [
+        (r"\title{The \LaTeX3 Sources}", "The LaTeX3 Sources"),
+        (r"  \title[Oil]{The Lamp:\\ Oil and~Wick}", "The Lamp: Oil and Wick"),
+        (r"\title{The \texttt{lamp} package}", ""),
+        (r"\title{\TITLE}", ""),
+        (r"% \title{The Lamp}", ""),
+    ],
+)
+def test_the_title_of_a_document_in_tex(read, title, shown):
+    assert read("a.tex", f"\\documentclass{{article}}\n{title}\n\\begin{{document}}\nIt burns.\n").title == shown

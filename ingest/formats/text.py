@@ -62,6 +62,10 @@ _SECTION_NAMES = frozenset(
     "descripción introduzione descrizione введение описание 简介 介绍 概述 前言 はじめに 概要".split()
 )
 _MARK = re.compile(r"#+ ")
+# Of a document in TeX, without other commands than these names and line ends.
+_TEX_TITLE = re.compile(
+    r"^[ \t]*\\title(?:\[[^\]\n]*\])?\{((?:[^{}\\%\n]|\\(?:La)?TeX(?![A-Za-z])|\\[\\ ])+)\}", re.MULTILINE
+)
 _NAME_OF_PROGRAM = re.compile(r"[A-Z]\w*file|makefile|\w+rc")  # such as Makefile, Dockerfile and vimrc
 _NAME_OF_TEXT = re.compile(r"[A-Z][A-Z0-9_-]+|[Cc]hange[Ll]og")  # such as README and NEWS
 
@@ -196,8 +200,18 @@ def read_code(path: Path, encoding: str = "") -> Content:
         return read_text(path, encoding)
     text = decode_text(data, encoding)
     if path.suffix or _is_program(path.name, text):
-        return Content(title="", text=text, is_plain=True, is_code=True)
+        title = _find_tex_title(text) if path.suffix.lower() == ".tex" else ""
+        return Content(title=title, text=text, is_plain=True, is_code=True)
     return Content(title="", text=escape_underlines(text), headings_apart=True, is_plain=True)
+
+
+def _find_tex_title(text: str) -> str:
+    """Return the title that a document in TeX gives itself, or an empty string."""
+    match = _TEX_TITLE.search(text)
+    if match is None:
+        return ""
+    title = re.sub(r"\\[\\ ]|~", " ", match[1])
+    return collapse_whitespace(title.replace("\\", ""))
 
 
 def _is_program(name: str, text: str) -> bool:

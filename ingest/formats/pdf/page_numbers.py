@@ -21,6 +21,11 @@ _AT_END = (
     re.compile(rf"(.*\S)\s*{_MARK}\s*(?:{_WORD}\s*)?(\d{{1,5}}){_TOTAL}", re.IGNORECASE),
 )
 _AT_START = re.compile(rf"({_NAMES})?\.?\s*(\d{{1,5}}){_TOTAL}(\s*{_MARK}\s*|\s+)(\S.*)", re.IGNORECASE)
+# Between the two other parts of a foot: between marks, or with its name and the number of all pages.
+_IN_MIDDLE = (
+    re.compile(rf"(.*\S)\s+{_MARK}\W*(?:{_WORD}\s*)?(\d{{1,5}}){_TOTAL}\W*{_MARK}\s+(\S.*)", re.IGNORECASE),
+    re.compile(rf"(.*?\S)[\s|]+{_NAMES}\.?\s*(\d{{1,5}})\s*{_OF}\s*\d+[\s|]+(\S.*)", re.IGNORECASE),
+)
 _ROMAN_AT_END = re.compile(rf"(.*\S) +({_ROMAN})")
 _AFTER_WORDS = re.compile(r"(\S+ .*\S) +(\d{1,5})")
 _MAX_LINE = 500  # characters: the patterns are slow on longer lines, which are no heads or feet
@@ -59,6 +64,11 @@ def find_page_numbers(text: str) -> list[PageNumber]:
         if at_end:
             before, digits = at_end.groups()
             numbers.append(PageNumber(int(digits), before, is_certain=True))
+    for pattern in _IN_MIDDLE:
+        in_middle = pattern.fullmatch(text)
+        if in_middle:
+            before, digits, after = in_middle.groups()
+            numbers.append(PageNumber(int(digits), f"{before} {after}", is_certain=True))
     at_start = _AT_START.fullmatch(text)
     if at_start:
         word, digits, between, after = at_start.groups()

@@ -100,6 +100,16 @@ def platypus(rows, style, widths):
     return buffer.getvalue()
 
 
+@pytest.mark.parametrize("name", ["dimensione", "tamanhos"])
+def test_a_word_that_is_wider_than_its_cell_ends_where_the_text_of_the_next_cell_begins(read, name):
+    pages = Pages()
+    lefts = [60, 120, 166, 300]
+    pages.canvas.grid(lefts, [700, 680, 660, 640, 620])
+    rows = [("pacchetto", name, "descrizione"), ("vim", "12", "Editor"), ("mc", "7", "Gestore"), ("w3m", "3", "Web")]
+    pages.rows(685, [left + 4 for left in lefts[:3]], rows, pitch=20)
+    assert read("a.pdf", pages.finish()).text.splitlines()[0] == f"pacchetto | {name} | descrizione"
+
+
 def test_cells_that_span_rows_and_columns(read):
     rows = [
         ["Farm", "Crop", "Sacks", "", "Remark"],

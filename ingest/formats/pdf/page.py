@@ -49,7 +49,7 @@ def page_lines(page: pypdfium2.PdfTextPage, joined: JoinedLetters, fields: Seque
     lines = list(separate_columns(insert_fields(list(words), fields)))
     mark_hyphens(lines)
     fonts = Fonts(page.raw)
-    tables, below = find_ruled_tables(lines, find_grids(page.page, text), fonts)
+    tables, below = find_ruled_tables(lines, find_grids(page.page, text), fonts, text)
     found: list[_TextLine] = []
     for table in tables:
         found += _lines(find_tables(find_rows(table.above), fonts))

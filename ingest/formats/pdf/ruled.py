@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -10,6 +11,7 @@ from typing import TypeAlias
 
 from arag.ingest.formats.pdf.cells import TableRow, name_cells
 from arag.ingest.formats.pdf.fonts import Fonts
+from arag.ingest.formats.pdf.glyphs import PageText
 from arag.ingest.formats.pdf.pieces import make_piece
 from arag.ingest.formats.pdf.rows import Cell, Row, cell_text, is_figure
 from arag.ingest.formats.pdf.rules import Grid, Region
@@ -22,6 +24,8 @@ _MAX_CROSSING = 0.1  # of a table's words: those of a chart or a form may cross 
 _CROSSING = 3.0  # points
 _MAX_LINES = 20  # of a cell: a box with more is a part of a page
 _MAX_GAPPED = 0.2  # of the lines of cells may have gaps that are as wide as those between columns
+_SAME_PLACE = 0.6  # points
+_KERNING = 0.02  # times the height of the type: how far apart, or over each other, two characters of a word are
 _MANY_LINES = 3  # of each cell in a row: these are rows without rules between them
 
 Lines: TypeAlias = "list[Sequence[Word]]"
@@ -69,6 +73,7 @@ def find_ruled_tables(
     lines: Sequence[Sequence[Word]],
     grids: Sequence[Grid],
     fonts: Fonts,
+    text: PageText,
 ) -> tuple[list[RuledTable], Lines]:
     """Return the tables in grids of rules with the lines above each, and the lines below the last one.
 
@@ -76,6 +81,7 @@ def find_ruled_tables(
         lines: The words of each line of a page.
         grids: The grids on it.
         fonts: Its fonts.
+        text: Its text.
     """
     tables: dict[int, list[TableRow]] = {}  # by the number of their first line
     rest: Lines = list(lines)
@@ -83,7 +89,8 @@ def find_ruled_tables(
         words = _Words(grid)
         beside: list[Sequence[Word]] = []
         for number, line in enumerate(rest):
-            beside.append([word for word in line if not words.add(number, word)])
+            divided = _divide_at_rules(line, grid, text)
+            beside.append([word for word in divided if not words.add(number, word)])
         if not _is_table(words):
             continue
         rest = beside
@@ -98,6 +105,35 @@ def find_ruled_tables(
         if line:
             above.append(line)
     return found, above
+
+
+def _divide_at_rules(line: Sequence[Word], grid: Grid, text: PageText) -> list[Word]:
+    """Return the words of a line. A word that is too wide for its cell touches the next cell's: PDFium joins them."""
+    divided: list[Word] = []
+    for word in line:
+        middle = (word.bottom + word.top) / 2
+        region = grid.region_at(word.left, middle)
+        following = grid.region_at(word.right, middle)
+        if region and following and region != following:
+            padding = word.left - grid.lefts[region.first_column]
+            divided += _divide(word, grid.lefts[following.first_column] + padding, text)
+        else:
+            divided.append(word)
+    return divided
+
+
+def _divide(word: Word, left: float, text: PageText) -> list[Word]:
+    """Return the two words of which a word consists if a second one begins at a place; otherwise, the word."""
+    start = bisect_left(text.indexes, word.first)
+    boxes = [text.box(start + number) for number in range(len(word.text))]
+    for number, (before, box) in enumerate(pairwise(boxes), 1):
+        is_apart = abs(box.left - before.right) > _KERNING * word.height
+        are_letters = word.text[number - 1 : number + 1].isalnum()  # others may overlap
+        if is_apart and are_letters and abs(box.left - left) < _SAME_PLACE:
+            first = word._replace(text=word.text[:number], right=before.right, last=word.first + number - 1)
+            second = word._replace(text=word.text[number:], left=box.left, first=word.first + number)
+            return [first, second]
+    return [word]
 
 
 # --- which grids are tables ---

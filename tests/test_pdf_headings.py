@@ -341,14 +341,19 @@ def test_a_title_of_the_outline_on_two_lines_and_with_another_number(read):
 
 def test_the_number_of_a_chapter_above_its_title_of_the_outline_is_in_the_heading(read):
     pages = Pages()
-    for entry, label, size in [("Of mills", "Chapter 1", 16), ("Of dues", "Anhang A", 16), ("Rye", "Chapter 3", 11)]:
+    for entry, label, size in [
+        ("Of mills", ["Chapter 1"], 16),
+        ("Of dues", ["Anhang A"], 16),
+        ("Of carts", ["CHAPTER", "TWO"], 16),
+        ("Rye", ["Chapter 3"], 11),
+    ]:
         pages.canvas.bookmarkPage(entry)
         pages.canvas.addOutlineEntry(entry, entry, 0)
-        pages.text(72, 740, label, size)
+        pages.lines(72, 760, label, size, pitch=20)
         pages.text(72, 710, entry, 20)
         pages.lines(72, 670, [f"{line} {entry}" for line in TEXT])
         pages.show()
-    assert headings(read, pages) == ["# Chapter 1 Of mills", "# Anhang A Of dues", "# Rye"]
+    assert headings(read, pages) == ["# Chapter 1 Of mills", "# Anhang A Of dues", "# CHAPTER TWO Of carts", "# Rye"]
 
 
 @pytest.mark.parametrize("top", [715, None])

@@ -28,8 +28,10 @@ _PART = (
     "chapter|appendix|part|section|kapitel|anhang|teil|abschnitt|chapitre|annexe|partie|capítulo|apéndice|apêndice"
     "|capitolo|appendice|глава|приложение|часть|부록|付録|附录|附錄"
 )
+_NUMBER_IN_CAPITALS = r"(?-i:CHAPTER [A-Z-]+)"  # as Sphinx prints it, in two lines
 _NUMBERS = (
     rf"(?:{_PART})\s+[\dA-Z][\d.]*",
+    _NUMBER_IN_CAPITALS,
     r"[^\W\d]+\s+(?:\d+|[A-Z])[.:]",
     r"[第제]?\s*\d+\s*[章部장]",
     r"\d+(?:\.\d+)*",
@@ -38,8 +40,10 @@ _NUMBERS = (
 )
 SECTION_NUMBER = re.compile(rf"^\W*(?:{'|'.join(_NUMBERS)})[.:]?\s+", re.IGNORECASE)
 _PART_NAME = re.compile(rf"^\W*(?:{_PART})\s+", re.IGNORECASE)
-# The number of a part of a book in a line of its own, above the part's title.
-_LABEL = re.compile(rf"(?:{_PART})\s+(?:\d{{1,3}}|[A-Z]|[IVXL]+)[.:]?|[第제]\s*\d+\s*[章部장]", re.IGNORECASE)
+# The number of a part of a book, above its title.
+_LABEL = re.compile(
+    rf"(?:{_PART})\s+(?:\d{{1,3}}|[A-Z]|[IVXL]+)[.:]?|[第제]\s*\d+\s*[章部장]|{_NUMBER_IN_CAPITALS}", re.IGNORECASE
+)
 _OTHER = re.compile(r"[\W_]+")
 _POINTED_AT = 3.0  # times the size of the type: how far the place to which an entry points is from its title
 _BARS = re.compile(r" \|(?= |$)")
@@ -163,18 +167,24 @@ def _mark(page: list[Line], bookmark: _Bookmark, text_type: _Type) -> bool:
     text = _join_title(texts, bookmark.title)
     if "|" not in bookmark.title:
         text = _BARS.sub("", text)  # it was read as a row of a table
-    start = found.start
-    if start > 0 and _is_label(page[start - 1], text_type):
-        start -= 1
-        text = f"{page[start].text} {text}"
+    start = _find_label(page, found.start, text_type)
+    label = [line.text for line in page[start : found.start]]
+    text = " ".join([*label, text])
     heading = page[found.start]._replace(text=text, level=bookmark.level)
     page[start : found.stop] = [heading]
     return True
 
 
-def _is_label(line: Line, text_type: _Type) -> bool:
+def _find_label(page: Sequence[Line], title: int, text_type: _Type) -> int:
+    """Return where the lines above a title begin that are the number of a part; the title's place if there are none."""
     size, _ = text_type
-    return line.size > size and _LABEL.fullmatch(line.text) is not None
+    if title == 0 or page[title - 1].size <= size:
+        return title
+    for start in range(max(0, title - 2), title):
+        text = " ".join(line.text for line in page[start:title])
+        if _LABEL.fullmatch(text):
+            return start
+    return title
 
 
 def _find(page: Sequence[Line], bookmark: _Bookmark, text_type: _Type) -> range:

@@ -712,6 +712,27 @@ def test_people_see_what_a_colon_leads_to_and_what_little_is_left_out_between_se
     assert not re.search(r"(?m)^(?:… )?mill\.conf$|… mill\.conf …", found)
 
 
+def test_hits_have_no_bare_headings_no_contents_of_what_they_show_and_no_header_without_rows(arag, tmp_path):
+    rows = "| Year | Ropes |\n| --- | --- |\n| 1901 | 7 |\n| 1902 | 9 |"
+    names = ["The eel pond", "The mill race", "The rope walk"]
+    contents = "\n".join(f"- {name}" for name in names)
+    filler = "Nothing more was ever written about any of it in those years, as far as anybody can tell now."
+    docs = {
+        "a.md": f"# Yard\n\n{contents}\n\n## {names[0]}\n\n{filler}\n\n## {names[2]}\n\nThe rope walk is long.",
+        "b.html": "<title>Sales</title><p>Koptein made ropes.</p><p>Sold by year, long ago.</p>"
+        "<table><tr><th>Year<th>Sold</tr><tr><td>1901<td>17</tr><tr><td>1902<td>19</tr></table>"
+        + f"<p>{filler}</p>"
+        * 99,
+        "c.md": f"# Tides\n\nZebras swim.\n\n## Empty\n\n## Later\n\n{filler}\n\n{rows}",
+    }
+    place = ["--index", tmp_path / "index"]
+    arag("ingest", write_corpus(tmp_path / "docs", docs), *place)
+    found = arag("search", "keyword", "rope walk", "long", *place)[1]
+    assert found.count("The rope walk") == 2  # the heading, and the sentence
+    assert "1901" in arag("search", "keyword", "Koptein", *place)[1]
+    assert "Empty" not in arag("search", "keyword", "Zebras", *place)[1]
+
+
 def test_a_heading_that_was_cut_ends_with_its_sentence_or_a_colon(arag, tmp_path):
     first = "Why does the official disc contain links for frozen and unstable"
     second = "I thought that this disc contains the stable distribution and nothing else at all"

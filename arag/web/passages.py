@@ -26,7 +26,7 @@ _DAY = len("2020-01-31")
 _LAST_DAY = "9999-12-31"
 _HEADING_MARK = re.compile(r"^#{1,6} ")
 _HEADING_LINE = re.compile(r"(#{1,6}) +(.*)")
-_LEADER = re.compile(r"\s*(?:\. ?){4,}\s*|\s*…{2,}\s*")
+_LEADER = re.compile(r"\s*(?:\. ?){4,}\s*(?=\d|[ivxl]+\b)|\s*…{2,}\s*")  # to the number of a page
 _EMPTY_CELL = re.compile(r"^\s*\||\|\s*\||\|\s*$")
 _LISTED = KeptByView(lambda view: list_documents(view, None, "id", 0, sys.maxsize), most=4)
 

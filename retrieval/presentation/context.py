@@ -10,7 +10,7 @@ from itertools import pairwise
 from arag.retrieval.presentation.sentences import sentence_line
 from arag.retrieval.presentation.table_rows import find_header, is_row
 from arag.retrieval.types import Chunk
-from arag.text.normalise import without_title
+from arag.text.normalise import CELL_BOUNDARY, without_title
 
 MAX_SHORT_CHARACTERS = 700  # a document of up to this length may be shown whole
 
@@ -39,6 +39,7 @@ class _Reach:
 
 _WINDOW = _Reach(before=1, after=2)  # in a part of a long document
 _AFTER_LEAD_IN = 3
+_FIRST_ROWS = 3
 _MAX_GAP_CHARACTERS = 160  # that are left out between two sentences: for people, no more are too few to leave out
 
 
@@ -72,11 +73,12 @@ def expand(
 
 
 def find_missed(chunk: Chunk, shown: Collection[int]) -> set[int]:
-    """Return, for people, what sentences that end in a colon lead to, and what little is left out between sentences."""
+    """Return, for people, what colons and headers of tables lead to, and what little is left out between sentences."""
     missed: set[int] = set()
     for position in shown:
         if _LEAD_IN.search(sentence_line(chunk, position)):
             missed.update(_find_led_to(chunk, position))
+        missed.update(_find_first_rows(chunk, position, shown))
     for before, after in pairwise(sorted(missed.union(shown))):
         gap = range(before + 1, after)
         characters = sum(len(sentence_line(chunk, position)) for position in gap)
@@ -95,6 +97,20 @@ def _find_led_to(chunk: Chunk, position: int) -> range:
         if not _LEAD_IN.search(sentence_line(chunk, following)):
             break
     return range(position + 1, last + 1)
+
+
+def _find_first_rows(chunk: Chunk, position: int, shown: Collection[int]) -> list[int]:
+    """Return the positions of the first rows below the header of a table, if none is shown."""
+    header = sentence_line(chunk, position).strip("| ")
+    if CELL_BOUNDARY not in header:
+        return []
+    first_name = f"{header.partition(CELL_BOUNDARY)[0]}: "
+    rows: list[int] = []
+    for below in range(position + 1, len(chunk.sentences)):
+        is_labelled = sentence_line(chunk, below).startswith(first_name)
+        if is_labelled or chunk.sentences[below].header == header:
+            rows.append(below)
+    return rows[:_FIRST_ROWS] if set(rows).isdisjoint(shown) else []
 
 
 def _is_one_text(chunk: Chunk, positions: Iterable[int]) -> bool:

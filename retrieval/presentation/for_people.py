@@ -18,8 +18,9 @@ from arag.retrieval.presentation.selection import (
     show_semantic_hits,
 )
 from arag.retrieval.presentation.weighing import weigh
-from arag.retrieval.search.contents import is_in_contents
+from arag.retrieval.search.contents import find_listed, is_in_contents, name_entry
 from arag.retrieval.types import Chunk, Hit, KeywordResults, ReadResults, SemanticResults
+from arag.text.contents import name_section
 from arag.text.marks import without_marks
 from arag.text.normalise import CUT, HEADING_BOUNDARY
 from arag.text.words import list_words
@@ -170,11 +171,44 @@ def _make_readable(found: Iterable[ShownHit]) -> list[ShownHit]:
     bare: list[ShownHit] = []
     for shown in found:
         excerpt = complete(shown.hit.chunk, shown.excerpt)
-        whole = [_without_heading_mark(sentence, shown.hit.chunk) for sentence in excerpt.sentences]
+        kept = without_contents(shown.hit.chunk, _without_bare_headings(shown.hit.chunk, excerpt.sentences))
+        whole = [_without_heading_mark(sentence, shown.hit.chunk) for sentence in kept]
         names = [sentence.text for sentence in whole]
         sentences = tuple(replace(sentence, under=_end_headings(sentence.under, names)) for sentence in whole)
         bare.append(replace(shown, excerpt=replace(excerpt, sentences=sentences)))
     return bare
+
+
+def _without_bare_headings(chunk: Chunk, sentences: Sequence[ShownSentence]) -> Sequence[ShownSentence]:
+    """Return sentences without headings around them: those above a sentence are named in front of it."""
+    kept: list[ShownSentence] = []
+    for sentence in sentences:
+        is_text = chunk.sentences[sentence.position].embedded
+        if is_text or sentence.matched or not _HEADING.fullmatch(sentence.text):
+            kept.append(sentence)
+    return kept or sentences
+
+
+def without_contents(chunk: Chunk, sentences: Sequence[ShownSentence]) -> Sequence[ShownSentence]:
+    """Return sentences without entries of contents whose sections are among them, and without what is around these."""
+    headings = [sentence.under[-1].removesuffix(CUT) for sentence in sentences if sentence.under]
+    sections = tuple(filter(None, map(name_section, headings)))
+    listed = find_listed(chunk)
+    repeated: set[int] = set()
+    for sentence in sentences:
+        position = sentence.position
+        is_text = chunk.sentences[position].embedded
+        entry = sentence.text.removeprefix("- ")
+        begins_heading = is_text and any(heading.startswith(entry) for heading in headings)
+        if begins_heading or (position in listed and name_entry(chunk, position).startswith(sections)):
+            repeated.add(position)
+    contents = {chunk.sentences[position].heading for position in repeated}
+    kept: list[ShownSentence] = []
+    for sentence in sentences:
+        is_around = not sentence.matched and chunk.sentences[sentence.position].heading in contents
+        if sentence.position not in repeated and not is_around:
+            kept.append(sentence)
+    return kept or sentences
 
 
 def _without_heading_mark(sentence: ShownSentence, chunk: Chunk) -> ShownSentence:

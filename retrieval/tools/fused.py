@@ -12,7 +12,7 @@ from arag.models.names import knows_script
 from arag.retrieval.index import Index
 from arag.retrieval.presentation.context import expand
 from arag.retrieval.presentation.excerpts import ShownSentence
-from arag.retrieval.presentation.for_people import NEAREST
+from arag.retrieval.presentation.for_people import NEAREST, without_contents
 from arag.retrieval.presentation.matches import find_keywords
 from arag.retrieval.presentation.render import list_closest
 from arag.retrieval.presentation.selection import (
@@ -153,7 +153,8 @@ def _with_context(shown: ShownHit, matched: list[int]) -> ShownHit:
         is_text = chunk.sentences[sentence.position].embedded and re.search(r"\w", sentence.text)
         if sentence.position in matched or (is_text and sentence.position in context):
             kept.append(sentence)
-    return replace(shown, excerpt=replace(shown.excerpt, sentences=tuple(kept)))
+    sentences = without_contents(chunk, kept)
+    return replace(shown, excerpt=replace(shown.excerpt, sentences=tuple(sentences)))
 
 
 def _begins_word(keyword: str, chunk: Chunk) -> bool:

@@ -363,6 +363,7 @@ def test_documents_with_the_word_itself_come_first_and_words_of_none_are_named(t
         for question, named in {
             "which shippp does Infomagci own?": ["Not found: infomagci (closest: InfoMagic)."],
             "каком shippp настраивается owner?": [],
+            "¿Dónde shippp the owner?": [],
             'shippp of the owner that sailed on "day 77" or 8.99': ["Not found: day 77, 8.99."],
         }.items():
             assert texts(search(client, q=question).select(".warn")) == named

@@ -117,7 +117,9 @@ def _is_sought(keyword: str, query: str) -> bool:
     if not _is_asked(query) or keyword in list_quoted(query) or _NAME.search(keyword):
         return True
     found = re.search(rf"(?<!\w){re.escape(keyword)}(?!\w)", query, re.IGNORECASE)
-    return found is not None and found.start() > 0 and found[0] != found[0].lower()
+    if found is None or not re.search(r"\w", query[: found.start()]):  # the first word has a capital in any case
+        return False
+    return found[0] != found[0].lower()
 
 
 def _is_asked(query: str) -> bool:

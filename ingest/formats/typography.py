@@ -191,7 +191,7 @@ def is_cover(pages: Sequence[Sequence[Line]], body_size: float) -> bool:
 
 
 def _find_large_lines(pages: Iterable[Sequence[Line]], larger: float) -> list[_LargeLine]:
-    """Return the lines in larger type than most text that are no entries of contents."""
+    """Return the lines in larger type than most text, without entries of contents."""
     large_lines: list[_LargeLine] = []
     for page_number, page in enumerate(pages):
         for place, line in enumerate(page):

@@ -128,6 +128,18 @@ def test_the_number_of_a_footnote_is_apart_from_its_text(read):
     assert text.endswith("1 You can see it in May.\n2 A ship came.\n3rd of May. 7Up is a name.")
 
 
+def test_the_raised_number_of_a_footnote_is_in_the_line_of_its_text(read):
+    pages = Pages()
+    pages.lines(72, 700, ["The yard holds twelve carts.", "They belong to the mill"])
+    for number, y in ((1, 650), (2, 638)):
+        pages.text(78, y + 4, str(number), 6)
+        pages.text(87, y, "e.g. as built in May.", 8)
+    pages.show()
+    pages.lines(72, 700, ["and to its tenants.", "They pay for them."])
+    notes = "1 e.g. as built in May.\n2 e.g. as built in May."
+    assert f"mill\n\n{notes}\n\nand" in read("a.pdf", pages.finish()).text
+
+
 def test_small_type_below_a_whole_sentence_stays_in_its_column(read):
     pages = Pages()
     y = pages.lines(72, 700, LEFT)

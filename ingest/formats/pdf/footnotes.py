@@ -20,6 +20,23 @@ _TEXT = attrgetter("text")
 _SMALLER = 0.92  # times the size of most text
 
 
+def join_numbers(lines: Sequence[Line]) -> list[Line]:
+    """Return the lines of a page, with the number of a footnote and its text in one, of which the number is raised."""
+    joined = list(lines[:1])
+    for line in lines[1:]:
+        last = joined[-1]
+        if _NUMBER.fullmatch(last.text) and _is_raised_beside(last, line):
+            joined[-1] = line._replace(text=f"{last.text} {line.text}", left=last.left)
+        else:
+            joined.append(line)
+    return joined
+
+
+def _is_raised_beside(number: Line, line: Line) -> bool:
+    is_raised = number.size < line.size and line.bottom < number.bottom < line.top < number.top
+    return is_raised and 0 <= line.left - number.right < line.size
+
+
 def move_footnotes(lines: Sequence[Line]) -> list[Line]:
     """Return the lines of a page; footnotes below half a sentence are paragraphs after its last line."""
     small = _SMALLER * usual_size(lines)

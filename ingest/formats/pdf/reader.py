@@ -17,7 +17,7 @@ from arag.ingest.formats.joining import join_lines
 from arag.ingest.formats.pdf.bold import mark_bold_titles
 from arag.ingest.formats.pdf.fields import read_additions
 from arag.ingest.formats.pdf.files import read_files
-from arag.ingest.formats.pdf.footnotes import divide_numbers, move_footnotes
+from arag.ingest.formats.pdf.footnotes import divide_numbers, join_numbers, move_footnotes
 from arag.ingest.formats.pdf.glyphs import UNKNOWN
 from arag.ingest.formats.pdf.joined import JoinedLetters, read_joined_letters
 from arag.ingest.formats.pdf.names import join_names, mark_compounds
@@ -166,7 +166,10 @@ def _bodies(document: pypdfium2.PdfDocument, pages: Sequence[_Page]) -> list[lis
     for lines in outline.pages:
         titles += [line.text for line in lines if line.level]
     pages_of_text = mark_compounds(join_names(without_running_lines(outline.pages, titles)))
-    bodies = [join_lines(mark_paragraphs(move_footnotes(divide_numbers(lines)))) for lines in pages_of_text]
+    bodies: list[list[Line]] = []
+    for lines in pages_of_text:
+        with_numbers = divide_numbers(join_numbers(lines))
+        bodies.append(join_lines(mark_paragraphs(move_footnotes(with_numbers))))
     return mark_bold_titles(outline.complete(bodies))
 
 

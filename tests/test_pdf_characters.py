@@ -344,6 +344,19 @@ def test_soft_hyphens_and_spaces_that_do_not_break(read):
     assert read("a.pdf", pages.finish()).text == "He went to the yard of the committee at 10 o'clock."
 
 
+def test_spaces_that_are_written_as_the_distance_of_two_characters(read):
+    def work(writer):
+        program = (
+            "BT /F1 11 Tf 72 700 Td (The mill is open) Tj 3 Tc (,a) Tj 0 Tc [273 (ll carts stand i)] TJ"
+            " 3 Tc (na) Tj 0 Tc [273 ( yard.)] TJ ET"
+        )
+        writer.pages[0][NameObject("/Contents")] = stream(writer, program)
+
+    pages = Pages()
+    pages.text(72, 700, "x")
+    assert read("a.pdf", change(pages.finish(), work)).text == "The mill is open, all carts stand in a yard."
+
+
 # --- letters that are printed twice ---
 
 

@@ -68,7 +68,7 @@ def _choose(
 
     The first is left out, too, where it is a heading of the document.
     """
-    running = {edge.beside(0): edge for edge in found}
+    running = _by_place(found)
     left_out: set[Place] = set()
     seen: set[tuple[str, bool, bool]] = set()
     found.sort(key=lambda edge: (edge.page, edge.position))
@@ -120,6 +120,10 @@ def _group_by_place(edges: Iterable[Edge]) -> list[list[Edge]]:
         else:
             groups.append([edge])
     return groups
+
+
+def _by_place(edges: Iterable[Edge]) -> dict[Beside, Edge]:
+    return {edge.beside(0): edge for edge in edges}
 
 
 def _is_same_place(lower: Edge, edge: Edge) -> bool:
@@ -180,10 +184,10 @@ def _is_one_text(edges: Sequence[Edge], pages: int) -> bool:
 
 def _find_further_lines(found: Sequence[Edge], edges: Iterable[Edge]) -> list[Edge]:
     """Return the second lines of heads and feet: directly beside a first one, and the same wherever that is."""
-    places = {edge.beside(0): edge for edge in edges}
-    for edge in found:
-        places.pop(edge.beside(0), None)
-    firsts = Counter(edge.text for edge in found)
+    places = _by_place(edges)
+    for place in _by_place(found):
+        places.pop(place, None)
+    firsts = _count_texts(found)
     inner: dict[tuple[str, str], list[Edge]] = defaultdict(list)
     for edge in found:
         following = places.get(edge.inward)

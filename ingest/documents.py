@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from arag.ingest.formats.compressed import inner_path
 from arag.ingest.formats.content import JSON
 from arag.text.visible import visible_line
 
@@ -134,4 +135,4 @@ class IngestSummary:
 
 def title_of_file(path: str) -> str:
     """Return the title of a file that has none of its own: its name."""
-    return Path(path).stem.replace("_", " ")
+    return inner_path(Path(path)).stem.replace("_", " ")

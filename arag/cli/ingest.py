@@ -61,8 +61,8 @@ def ingest(
             metavar="PATH...",
             help="Files and folders to read: txt, md, rst, html, docbook, page, xml (DocBook, Mallard), pdf, docx, "
             "odt, ods, odp, odg, epub, eml, mbox, mht, csv, tsv, ipynb, json, jsonl, programs. Also templates (dotx, "
-            "ott...), and texts without an extension; with the extra `office` xlsx, xls, pptx, ppt, doc, rtf and msg; "
-            "with --ocr png, jpg, tif, bmp and webp.",
+            "ott...), texts without an extension, and these in gzip (.gz); with the extra "
+            "`office` xlsx, xls, pptx, ppt, doc, rtf and msg; with --ocr png, jpg, tif, bmp and webp.",
         ),
     ],
     index: Annotated[str, INDEX] = "",

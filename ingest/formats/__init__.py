@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Self, TypeAlias
 
 from arag.errors import InputError
+from arag.ingest.formats.compressed import GZIP, inner_path, unpacked
 from arag.ingest.formats.content import (
     MAX_CHARACTERS,
     MAX_FILE_BYTES,
@@ -44,7 +45,7 @@ _OFFICE_EXTENSIONS = ".docx .xlsx .pptx .odt .ods .odp .epub .rtf .doc .xls .ppt
 # Readers that a file can make crash, hang or eat memory are named: see `arag.ingest.formats.worker`.
 READERS: dict[str, _AnyReader] = {
     "": read_code,
-    ".txt": read_text,
+    **dict.fromkeys((".txt", ".text", ".debian"), read_text),  # Debian's packages have a README.Debian
     **dict.fromkeys((".md", ".markdown", ".rst"), read_markdown),  # titles in rst are often underlined as in Markdown
     **dict.fromkeys((".html", ".htm", ".xhtml"), _HTML),
     **dict.fromkeys(MANUALS, _MANUAL),
@@ -55,6 +56,7 @@ READERS: dict[str, _AnyReader] = {
     ".ipynb": "notebook.read_notebook",
     **dict.fromkeys(_CODE, read_code),
 }
+_NOT_IN_GZIP = {*MANUALS, MAILBOX}  # the first may have neighbours, and the second has many documents
 _WITH_ENCODING = (read_code, read_markdown, read_text, _HTML, "tables.read_csv")  # their files may not be in Unicode
 
 _EXTENSION = re.compile(r"\.[^\s./\\]+")
@@ -128,7 +130,11 @@ class Readers:
 
     def knows(self, path: Path) -> bool:
         """Return whether there is a reader for a file as one document."""
-        reader = self._readers.get(path.suffix.lower())
+        extension = path.suffix.lower()
+        reader = self._readers.get(extension)
+        if reader is None and extension == GZIP:
+            inner = inner_path(path).suffix.lower()
+            return inner in self._readers and inner not in _NOT_IN_GZIP
         return is_manual(path) if reader == _MANUAL else reader is not None
 
     def is_mailbox(self, path: Path) -> bool:
@@ -160,6 +166,9 @@ class Readers:
             raise FormatError(reason(error)) from error
 
     def _read(self, path: Path) -> Content | str:
+        extension = path.suffix.lower()
+        if extension == GZIP and extension not in self._readers:
+            return self._read_in_gzip(path)
         if path.stat().st_size > MAX_FILE_BYTES:
             raise FormatError(f"more than {MAX_FILE_BYTES // 1_000_000} MB")
         kind = self._find_kind(path)
@@ -176,6 +185,15 @@ class Readers:
         if isinstance(reader, str):
             return self._read_in_child(reader, path, *options)
         return reader(path, *options)
+
+    def _read_in_gzip(self, path: Path) -> Content | str:
+        with unpacked(path) as inner:
+            if self.is_mailbox(inner):
+                raise FormatError("a mailbox in a gzip archive: unpack it")
+            content = self._read(inner)
+            if inner in self.read_as:
+                self.read_as[path] = self.read_as.pop(inner)
+            return content
 
     def _read_pdf_with_ocr(self, path: Path, scans: ScanReader) -> Content:
         try:

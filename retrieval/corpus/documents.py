@@ -104,7 +104,7 @@ def name_kind(kind: str) -> str:
 
 
 def _find_extension(name: str) -> str:
-    path = _HOST.sub("", name)  # which ends in a dot and letters, too
+    path = _HOST.sub("", name).removesuffix(".gz")  # a host ends in a dot and letters, too
     found = _EXTENSION.fullmatch(PurePath(path).suffix)
     return found[1].lower() if found else ""
 

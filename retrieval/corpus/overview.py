@@ -70,8 +70,9 @@ def _count_kinds(names: list[str]) -> str:
     """Return how many names there are, and their extensions, the most frequent first: `12 md txt`."""
     counts: dict[str, int] = {}
     for name in names:
-        file = name.rpartition("#")[0]  # of which the document is a part
-        extension = (PurePosixPath(file).suffix or PurePosixPath(name).suffix)[1:]
+        inner = name.removesuffix(".gz")
+        file = inner.rpartition("#")[0]  # of which the document is a part
+        extension = (PurePosixPath(file).suffix or PurePosixPath(inner).suffix)[1:]
         counts[extension] = counts.get(extension, 0) + 1
     most_first = sorted(counts, key=lambda extension: (-counts[extension], extension))
     shown = [extension for extension in most_first if extension]

@@ -1,0 +1,39 @@
+"""Unpacks a single file in gzip, such as the README.gz of a package."""
+
+from __future__ import annotations
+
+import gzip
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from arag.ingest.formats.content import MAX_FILE_BYTES, FormatError
+
+GZIP = ".gz"
+
+
+def inner_path(path: Path) -> Path:
+    """Return a path without the extension of gzip: that of `README.gz` is `README`."""
+    return path.with_suffix("") if path.suffix.lower() == GZIP else path
+
+
+@contextmanager
+def unpacked(path: Path) -> Iterator[Path]:
+    """Yield the path of a temporary file with what a file in gzip holds.
+
+    Raises:
+        FormatError: The file is damaged, or what it holds is too large.
+    """
+    try:
+        with gzip.open(path) as file:
+            data = file.read(MAX_FILE_BYTES + 1)
+    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+        raise FormatError(f"a damaged gzip archive: {error}") from error
+    if len(data) > MAX_FILE_BYTES:
+        raise FormatError(f"more than {MAX_FILE_BYTES // 1_000_000} MB in a gzip archive")
+    with TemporaryDirectory() as folder:
+        inner = Path(folder, inner_path(path).name)
+        inner.write_bytes(data)
+        yield inner

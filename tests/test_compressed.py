@@ -1,0 +1,78 @@
+"""Files in gzip are read like what they hold."""
+
+from __future__ import annotations
+
+import gzip
+import io
+
+import pytest
+from reportlab.pdfgen.canvas import Canvas
+
+from arag.errors import InputError
+from arag.ingest.formats import compressed
+from arag.ingest.pipeline import run_ingest
+from arag.retrieval.index import open_index
+from fakes import HashEmbeddings
+
+PAGE = b"<!DOCTYPE html><title>Lamps</title><p>The lamp is <b>lit</b>."
+MAIL = b"From odvar Mon Jul  7 10:30:00 2003\nFrom: Odvar <o@lanthry.example>\nSubject: Oil\n\nThe lamp is lit.\n"
+
+
+def pdf():
+    file = io.BytesIO()
+    canvas = Canvas(file)
+    canvas.drawString(72, 720, "The lamp is lit.")
+    canvas.save()
+    return file.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("name", "data"),
+    [
+        ("README.gz", b"The lamp is lit."),
+        ("README.Debian.gz", b"The lamp is lit."),
+        ("a.txt.GZ", b"The lamp is lit."),
+        ("a.md.gz", b"The lamp is\nlit."),
+        ("a.html.gz", PAGE),
+        ("a.txt.gz", PAGE),
+        ("a.pdf.gz", pdf()),
+    ],
+)
+def test_a_file_in_gzip_is_read_like_what_it_holds(read, name, data):
+    assert " ".join(read(name, gzip.compress(data)).text.split()) == "The lamp is lit."
+
+
+def test_its_document_has_its_name_and_the_kind_of_what_it_holds(tmp_path):
+    folder = tmp_path / "docs"
+    folder.mkdir()
+    for name, data in {"guide.txt.gz": b"It is lit.", "lamps.html.gz": PAGE, "old.md": b"It is dark."}.items():
+        folder.joinpath(name).write_bytes(gzip.compress(data) if name.endswith(".gz") else data)
+    place = tmp_path / "index"
+    run_ingest(folder, place, embedder=HashEmbeddings())
+    with open_index(place, embedder=HashEmbeddings()) as index:
+        listed = [(document.id, document.title, document.kind) for document in index.list_documents().documents]
+    assert listed == [("guide.txt.gz", "guide", "txt"), ("lamps.html.gz", "Lamps", "html"), ("old.md", "old", "md")]
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "expected"),
+    [
+        ("a.txt.gz", b"The lamp is lit.", "a damaged gzip archive: Not a gzipped file (b'Th')"),
+        ("a.txt.gz", gzip.compress(b"lit" * 99)[:-9], "a damaged gzip archive: Compressed file ended before"),
+        ("a.txt.gz", gzip.compress(b""), "the file is empty"),
+        ("a.txt.gz", gzip.compress(MAIL + MAIL), "a mailbox in a gzip archive: unpack it"),
+        ("a.txt.gz", gzip.compress(gzip.compress(b"lit")), "a gzip archive: unpack it"),
+        ("a.txt.gz", gzip.compress(b"oil\n" * 999), "more than 0 MB in a gzip archive"),
+    ],
+)
+def test_what_cannot_be_read_is_named(reason, monkeypatch, name, data, expected):
+    monkeypatch.setattr(compressed, "MAX_FILE_BYTES", 3_000)
+    assert reason(name, data).startswith(expected)
+
+
+@pytest.mark.parametrize("name", ["a.tar.gz", "mails.mbox.gz", "book.xml.gz"])
+def test_other_archives_are_refused_with_what_to_do(tmp_path, name):
+    file = tmp_path / name
+    file.write_bytes(gzip.compress(b"The lamp is lit."))
+    with pytest.raises(InputError, match="unpack it"):
+        run_ingest(file, tmp_path / "index", embedder=HashEmbeddings())

@@ -124,6 +124,26 @@ def test_the_picture_of_a_page_is_printed_on_the_first_sheet(page, address):
         assert len(list(objects)) == 1
 
 
+def test_a_hit_opens_with_its_sentence_in_view_and_the_links_above(page, address):
+    page.set_viewport_size({"width": 800, "height": 500})
+    open_address(page, address)
+    page.goto(f"{address.partition('?')[0]}?q=harbour+light")
+    page.get_by_role("link", name="light").first.click()
+    page.wait_for_url("**/passage?**")
+    page.locator("figure img").evaluate("image => image.decode()")
+    playwright.expect(page.locator("figure rect")).to_be_in_viewport()
+    playwright.expect(page.get_by_role("link", name="Search")).to_be_in_viewport(ratio=1)
+
+
+@pytest.mark.parametrize("width", [390, 1200])
+def test_the_list_of_documents_fits_its_frame(page, address, width):
+    page.set_viewport_size({"width": width, "height": 900})
+    open_address(page, address)
+    frame = page.get_by_role("region", name="Documents")
+    assert "Parts not read: 1 formula without a saved value" in frame.inner_text()
+    assert frame.evaluate("frame => frame.scrollWidth <= frame.clientWidth")
+
+
 def test_filters_lists_and_documents_by_keyboard(page, address):
     open_address(page, address)
     tab_to(page, "combobox", "Kind")

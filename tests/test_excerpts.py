@@ -324,6 +324,18 @@ def test_code_keeps_its_lines_and_indents(tmp_path, name, text):
     assert f"\n{LOOP}" in shown_of(tmp_path, name, text, "wheel")
 
 
+def test_an_indented_paragraph_of_full_lines_is_no_code(tmp_path):
+    text = (
+        "1. Scope\n\n    The wheel of the mill turns in the river, and those of the\n"
+        "    carts turn on the road. A further wheel, which is the oldest one, and\n    small, is of oak.\n\n"
+        "    turn --wheel oak --speed slow --for '1 hour' --log now\n    turn --wheel elm\n"
+    )
+    shown = shown_of(tmp_path, "a.txt", text, "wheel")
+    assert "The wheel of the mill turns in the river, and those of the carts turn on the road." in shown
+    assert "A further wheel, which is the oldest one, and small, is of oak." in shown
+    assert "--log now\n    turn --wheel elm" in shown
+
+
 def test_text_does_not_keep_the_lines_of_its_file(tmp_path):
     text = "The wheel of the mill\nturns in the river.\n\n- The wheel of oak\n  lasts longest."
     shown = shown_of(tmp_path, "a.txt", text, "wheel")

@@ -9,6 +9,8 @@ from arag.retrieval.types import Chunk
 
 _FENCE = re.compile(r"^ {0,3}(?:```|~~~).*$", re.MULTILINE)
 _INDENTED = re.compile(r"\n(?: {2,}|\t)\s*\S")
+_FULL_LINE = 45  # bytes at least, in wrapped text: a character of Chinese has three, and the width of two letters
+_SENTENCE_END = re.compile(r"[.!?…。！？][\"'”’»)]*$")
 _ITEM = re.compile(r"(?:[-*+•#>|]|\d+[.)])\s")  # its further lines are indented, too
 # Line ends in the text of a page are those that a browser shows.
 _PAGES = (".html", ".htm", ".xhtml", ".page", ".docbook", ".dbk", ".xml")
@@ -37,7 +39,22 @@ def _is_code(chunk: Chunk, text: str, start: int) -> bool:
         return False
     if chunk.document_id.lower().endswith((*_PAGES, *_PROGRAMS)):
         return True
-    return _INDENTED.search(text) is not None and _ITEM.match(text.lstrip()) is None
+    if _INDENTED.search(text) is None or _ITEM.match(text.lstrip()):
+        return False
+    line_start = chunk.text.rfind("\n", 0, start) + 1
+    paragraph = chunk.text[line_start:start] + text.lstrip()
+    return not _is_wrapped_text(paragraph)
+
+
+def _is_wrapped_text(text: str) -> bool:
+    """Return whether indented lines are those of a paragraph: at one edge, full but for the last, up to a full stop.
+
+    The first line may have lost its indent at the start of a chunk.
+    """
+    lines = text.split("\n")
+    edges = {len(line) - len(line.lstrip()) for line in lines[1:]}
+    shortest = min(len(line.encode()) for line in lines[:-1])
+    return len(edges) == 1 and shortest >= _FULL_LINE and _SENTENCE_END.search(text) is not None
 
 
 @lru_cache(maxsize=256)

@@ -696,7 +696,9 @@ def test_the_process_that_draws_pages_is_ready_before_the_first_request(folder, 
     with open_index(folder / "index", embedder=HashEmbeddings()) as index:
         serve_web(index)
     monkeypatch.setattr(WorkerProcess, "_launch", None)  # no other process is started
-    assert originals.draw_page(folder / "corpus" / "light.pdf", [SENTENCE], 1).startswith(b"\x89PNG")
+    assert originals.draw_page(folder / "corpus" / "light.pdf", SENTENCE, [(0, len(SENTENCE))], 1).startswith(
+        b"\x89PNG"
+    )
 
 
 def test_what_stands_for_itself_is_one_keyword(tmp_path):

@@ -46,14 +46,14 @@ def start_drawing() -> None:
         worker.call("get_ready", seconds=_SECONDS)
 
 
-def find_page(path: Path, texts: Sequence[str], pages: tuple[int, int]) -> tuple[int, int, int]:
-    """Return the page of a PDF, between two, with the first of some sentences, its place in percent, the last page."""
-    return tuple(_call_worker("find_page", str(path), list(texts), *pages))
+def find_page(path: Path, text: str, spans: Sequence[tuple[int, int]], pages: tuple[int, int]) -> tuple[int, int, int]:
+    """Return the page of a PDF, between two, with the first of a text's sentences, its place in percent, the last."""
+    return tuple(_call_worker("find_page", str(path), text, list(spans), *pages))
 
 
-def draw_page(path: Path, texts: Sequence[str], page: int) -> bytes:
-    """Draw a page of a PDF with some sentences marked: a PNG file."""
-    return bytes(_call_worker("draw_page", str(path), list(texts), page))
+def draw_page(path: Path, text: str, spans: Sequence[tuple[int, int]], page: int) -> bytes:
+    """Draw a page of a PDF with some sentences of a text marked: a PNG file."""
+    return bytes(_call_worker("draw_page", str(path), text, list(spans), page))
 
 
 def _call_worker(name: str, *arguments: Any) -> Any:

@@ -113,10 +113,10 @@ def name_passage(chunk: Chunk, starts: Sequence[str]) -> str:
     return " · ".join(filter(None, [*headings, name_place(chunk, with_sheets=not any(headings))]))
 
 
-def list_texts(chunk: Chunk, starts: Sequence[str]) -> list[str]:
-    """Return the sentences of a chunk that start at some places, in the order of these."""
-    texts = {str(sentence.start): chunk.text[sentence.start : sentence.end] for sentence in chunk.sentences}
-    return [texts[start] for start in starts if start in texts]
+def list_spans(chunk: Chunk, starts: Sequence[str]) -> list[tuple[int, int]]:
+    """Return where the sentences of a chunk that start at some places start and end, in the order of these."""
+    spans = {str(sentence.start): (sentence.start, sentence.end) for sentence in chunk.sentences}
+    return [spans[start] for start in starts if start in spans]
 
 
 def find_chunk_on(index: Index, chunk: Chunk, page: int) -> Chunk:

@@ -20,12 +20,12 @@ _PERCENT = 100
 _FAST = 1  # compression that takes little time: the picture is not sent over a network
 
 
-def find_page(path: str, texts: Sequence[str], first: int, last: int) -> list[int]:
+def find_page(path: str, text: str, spans: Sequence[Sequence[int]], first: int, last: int) -> list[int]:
     """Return the page that has the first sentence best that any has, how far down in percent, and the last page."""
     document = pypdfium2.PdfDocument(path)
     numbers = range(first, last + 1)
-    for text in texts:
-        found = {number: find_sentences(document[number - 1], [text])[0] for number in numbers}
+    for span in spans:
+        found = {number: find_sentences(document[number - 1], text, [span])[0] for number in numbers}
         best = max(numbers, key=lambda number: found[number].alike)
         percent = 0
         if found[best].words:
@@ -36,7 +36,7 @@ def find_page(path: str, texts: Sequence[str], first: int, last: int) -> list[in
     return [first, 0, len(document)]
 
 
-def draw_page(path: str, texts: Sequence[str], number: int) -> NDArray[np.uint8]:
+def draw_page(path: str, text: str, spans: Sequence[Sequence[int]], number: int) -> NDArray[np.uint8]:
     """Draw a page, counted from 1, with some sentences marked: the bytes of a PNG file."""
     document = pypdfium2.PdfDocument(path)
     if document.get_formtype():
@@ -44,7 +44,7 @@ def draw_page(path: str, texts: Sequence[str], number: int) -> NDArray[np.uint8]
     page = document[number - 1]
     file = io.BytesIO()
     words: set[Word] = set()
-    for found in find_sentences(page, texts):
+    for found in find_sentences(page, text, spans):
         words.update(found.words)
     _draw(page, words).save(file, "PNG", compress_level=_FAST)
     return np.frombuffer(file.getvalue(), np.uint8)
@@ -69,7 +69,7 @@ def get_ready() -> None:
     """Draw an empty page: then everything that this module needs is loaded."""
     document = pypdfium2.PdfDocument.new()
     page = document.new_page(10, 10)
-    find_sentences(page, ["a"])
+    find_sentences(page, "a", [(0, 1)])
     _draw(page, ()).save(io.BytesIO(), "PNG", compress_level=_FAST)
 
 

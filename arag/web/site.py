@@ -129,7 +129,7 @@ class Site:
         starts = request.query_params.getlist("at")
         link, page, percent, last_page = passages.address(chunk.id, starts).partition("#")[0], 0, 0, 0
         if original is not None and original.suffix.lower() == ".pdf" and chunk.pages:
-            page, percent, last_page = find_page(original, passages.list_texts(chunk, starts), chunk.pages)
+            page, percent, last_page = find_page(original, chunk.text, passages.list_spans(chunk, starts), chunk.pages)
             page = min(_read_number(request.query_params.get("page", "")) or page, last_page)
             shown = passages.find_chunk_on(self.index, chunk, page)
             if shown.id != chunk.id:
@@ -158,8 +158,8 @@ class Site:
         original = _check_found(self._find(chunk.document_id)[2])
         page = _check_found(_read_number(values.get("page", "")))
         first, last = _check_found(chunk.pages)
-        texts = passages.list_texts(chunk, values.getlist("at")) if first <= page <= last else []
-        return Response(draw_page(original, texts, page), media_type="image/png")
+        spans = passages.list_spans(chunk, values.getlist("at")) if first <= page <= last else []
+        return Response(draw_page(original, chunk.text, spans, page), media_type="image/png")
 
     def list_runs(self, _: Request) -> Response:
         """Show the form for a question, and the questions so far."""

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import pypdfium2
+from rapidfuzz.distance import Postfix, Prefix
 from rapidfuzz.fuzz import partial_ratio_alignment
 
 from arag.ingest.formats.pdf.columns import join_rows, separate_columns
@@ -35,22 +36,26 @@ class _Lines(NamedTuple):
     share: float
 
 
-def find_sentences(page: pypdfium2.PdfPage, texts: Sequence[str]) -> list[Found]:
-    """Return what a page has of each of some sentences; of a row of a table, the lines that have all its values."""
+def find_sentences(page: pypdfium2.PdfPage, text: str, spans: Sequence[Sequence[int]]) -> list[Found]:
+    """Return what a page has of sentences at some places of a text; of a row of a table, the lines with all its values.
+
+    Of equal sentences on a page, each is the one that has most of the text around it.
+    """
     text_page = page.get_textpage()  # kept: it is freed when nothing names it, and the words are read from it
     lines = read_lines(page, read_text(text_page))
     columns = separate_columns(lines)
     rows = join_rows(lines)  # a table with prose on one side is separated as if it were columns
     found = []
-    for text in texts:
-        if CELL_BOUNDARY in text:
-            found.append(_find_row(text, columns) or _find_row(text, rows) or _find_letters(text, columns))
+    for start, end in spans:
+        sentence = text[start:end]
+        if CELL_BOUNDARY in sentence:
+            found.append(_find_row(sentence, columns) or _find_row(sentence, rows) or _find_letters(sentence, columns))
         else:
-            found.append(_find_prose(text, columns))
+            found.append(_find_prose(sentence, columns, text[:start], text[end:]))
     return found
 
 
-def _find_prose(text: str, lines: Sequence[list[Word]]) -> Found:
+def _find_prose(text: str, lines: Sequence[list[Word]], before: str = "", after: str = "") -> Found:
     """Return the word of each letter of a sentence; only letters and digits are compared."""
     letters = ""
     owners: list[Word] = []
@@ -59,10 +64,27 @@ def _find_prose(text: str, lines: Sequence[list[Word]]) -> Found:
             in_word = _letters(word.text)
             letters += in_word
             owners += [word] * len(in_word)
-    found = partial_ratio_alignment(_letters(text), letters, score_cutoff=_MIN_ALIKE)
+    wanted = _letters(text)
+    equal = _find_equal(_letters(before), wanted, _letters(after), letters)
+    if equal is not None:
+        start, around = equal
+        return Found(owners[start : start + len(wanted)], _SAME + around)
+    found = partial_ratio_alignment(wanted, letters, score_cutoff=_MIN_ALIKE)
     if found is None:
         return Found([], 0)
     return Found(owners[found.dest_start : found.dest_end], found.score)
+
+
+def _find_equal(before: str, wanted: str, after: str, letters: str) -> tuple[int, int] | None:
+    """Return where the same letters start, and how many letters around them are the same; None if there are none."""
+    places = []
+    start = letters.find(wanted)
+    while wanted and start >= 0:
+        same_before = Postfix.similarity(before, letters[:start])
+        same_after = Prefix.similarity(after, letters[start + len(wanted) :])
+        places.append((start, same_before + same_after))
+        start = letters.find(wanted, start + 1)
+    return max(places, key=lambda place: place[1], default=None)
 
 
 def _letters(text: str) -> str:

@@ -87,6 +87,25 @@ def test_manuals_in_docbook(read, part, text):
     assert content.text == f"# Lamps\n\n{text}"
 
 
+@pytest.mark.parametrize(
+    ("name", "link", "beside", "title"),
+    [
+        ("a.page", "<link xref='oil'/>", "<title>Kinds of oil</title>", "Kinds of oil"),
+        ("a.page", "<link xref='oil#rape'/>", "<section id='rape'><title>Rape</title></section>", "Rape"),
+        ("a.page", "<link xref='salt'/>", "<title>Kinds of oil</title>", "salt"),
+        ("a.docbook", "<xref linkend='oil'/>", "<info><title>Kinds of oil</title></info>", "Kinds of oil"),
+        ("a.docbook", "<link linkend='rape'/>", "<section id='rape'><title>Rape</title></section>", "Rape"),
+        ("a.docbook", "<ulink url='https://oil.test/#a'/>", "<title>Kinds of oil</title>", "https://oil.test/#a"),
+    ],
+)
+def test_a_link_without_words_shows_the_title_of_a_part_in_another_file(read, name, link, beside, title):
+    read(
+        f"oil{name[1:]}", f"<page id='oil'><info><title type='link'>Oil</title></info>{beside}<para>Text.</para></page>"
+    )
+    content = read(name, f"<page><title>Lamps</title><para>See {link}.</para></page>")
+    assert content.text == f"# Lamps\n\nSee {title}."
+
+
 def test_entities_are_found_only_in_definitions_beside_the_file(tmp_path):
     (tmp_path / "names.dtd").write_text('<!ENTITY app "<application>Lampyr</application>">')
     (tmp_path / "secret.txt").write_text("Secret")

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
+from functools import lru_cache
 from itertools import product, zip_longest
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -15,7 +16,8 @@ from lxml import etree
 from arag.ingest.formats.content import Content
 from arag.ingest.formats.entities import parse_with_entities
 from arag.ingest.formats.html import html_content
-from arag.ingest.formats.package import attribute, local_name
+from arag.ingest.formats.kinds import is_manual
+from arag.ingest.formats.package import DamagedError, attribute, local_name
 from arag.text.normalise import collapse_whitespace, shorten
 
 _Names: TypeAlias = "dict[Any, str]"  # of all elements, without namespaces
@@ -78,6 +80,9 @@ _PARAGRAPHS = ("para", "simpara")
 _MAX_LEVEL = 6
 _MAX_DIGITS = 4  # of the number of rows that a cell spans
 _MAX_NAMES = 80  # characters of names of entities in a note
+_TITLES = etree.XPath("//*[contains(' title term glossterm refname ', concat(' ', local-name(), ' '))][not(@type)]")
+_ABOUT = re.compile(r"\w*info|refnamediv")  # what has a title is around it
+_MAX_FILES = 1_000  # of a folder, in which titles are looked for
 
 
 def read_manual(path: Path) -> Content:
@@ -91,9 +96,11 @@ def read_manual(path: Path) -> Content:
     names: _Names = {}
     for element in root.iter(etree.Element):
         names[element] = local_name(element)
-    titles = _titles_by_id(names)
+    for link in root.iter(*map("{{*}}{}".format, _LINKS)):
+        if not "".join(link.itertext()).strip():
+            link.text = _link_text(link, path)
     for element in list(names):
-        _mark_up(element, names, titles)
+        _mark_up(element, names)
     for element in names:
         kept = {key: element.get(key) for key in _KEPT if element.get(key)}
         element.attrib.clear()
@@ -119,20 +126,9 @@ def _drop_pictures_of_titles(root: etree._Element) -> None:
             picture.tail = tail
 
 
-def _titles_by_id(names: Mapping[etree._Element, str]) -> dict[str, str]:
-    titles: dict[str, str] = {}
-    for element, name in names.items():
-        if name == "title":
-            parent = element.getparent()
-            titles[attribute(parent, "id")] = collapse_whitespace("".join(element.itertext()))
-    return titles
-
-
-def _mark_up(element: etree._Element, names: _Names, titles: Mapping[str, str]) -> None:
+def _mark_up(element: etree._Element, names: _Names) -> None:
     """Make an element one of a web page; those around it are already."""
     name = names[element]
-    if name in _LINKS and not "".join(element.itertext()).strip():
-        element.text = _link_text(element, _LINKS[name], titles)
     if name in _SEPARATORS and len(element):
         _join(element, names)
     if name in _AROUND:
@@ -178,11 +174,42 @@ def _move_title_before(element: etree._Element, names: _Names) -> None:
         element.addprevious(titles[0])
 
 
-def _link_text(link: etree._Element, keys: Iterable[str], titles: Mapping[str, str]) -> str:
-    """Return the title of what a link without words leads to, if it is in this file, or else its name."""
-    targets = filter(None, [attribute(link, key) for key in keys])
+def _link_text(link: etree._Element, path: Path) -> str:
+    """Return the title of what a link without words leads to, in this file or one beside it, or else its name."""
+    targets = filter(None, [attribute(link, key) for key in _LINKS[local_name(link)]])
     target = next(targets, "")
-    return titles.get(target, target)
+    page, _, part = target.partition("#")
+    for file in _find_files(page, path):
+        title = _titles_in(file).get(part or page)
+        if title:
+            return title
+    return target
+
+
+def _find_files(page: str, path: Path) -> Iterator[Path]:
+    """Yield the files that may have what a link leads to: in Mallard, a page's name is that of its file."""
+    is_help = path.suffix == ".page"
+    if is_help and page:
+        yield path.parent / f"{page}.page"
+        return
+    yield path
+    beside = [] if is_help else sorted(path.parent.glob(f"*{path.suffix}"))
+    yield from filter(is_manual, beside[:_MAX_FILES])
+
+
+@lru_cache(maxsize=_MAX_FILES)
+def _titles_in(file: Path) -> dict[str, str]:
+    """Return the titles of a manual, or of a part of one, by the names of what has them."""
+    titles: dict[str, str] = {}
+    root = etree.Element("none")
+    with suppress(DamagedError, OSError):  # it is reported when its turn comes
+        root = parse_with_entities(file)[0]
+    for title in _TITLES(root):
+        titled = title.getparent()
+        if _ABOUT.fullmatch(local_name(titled)):
+            titled = titled.getparent()
+        titles.setdefault(attribute(titled, "id"), collapse_whitespace("".join(title.itertext())))
+    return titles
 
 
 def _join(element: etree._Element, names: _Names) -> None:

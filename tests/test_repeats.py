@@ -93,6 +93,52 @@ def test_a_foot_with_the_time_at_which_each_page_was_made_is_kept_once(tmp_path)
     assert "".join(read_folder(tmp_path, pages)).count("Generated") == 1
 
 
+HELP = (
+    "<div class=admonition><p>See also</p><p>Help with <code>mills</code>:</p><ul>"
+    "<li><a href=l>Mailing list</a> - best route for general questions</ul></div>"
+    "<div><p>See also<ul><li>Source of the mill: <a href=s>the plans that the guild keeps</a></ul></div>"
+)
+
+
+@pytest.mark.parametrize("foot", ["", "<p>Copyright 2024 the guild of the millers."])
+@pytest.mark.parametrize(
+    "end", [HELP, "<h2>Help</h2><p>{0}</p><p>{0}".format("Ask the keeper of the mill, who is there in the mornings.")]
+)
+def test_an_end_that_nearly_all_pages_have_word_for_word_is_kept_once(tmp_path, foot, end):
+    bodies = [f"<h1>{topic}</h1><p>About {topic}.</p><p>See also</p><p>More about {topic}.</p>" for topic in TOPICS]
+    texts = read_folder(tmp_path, [body + end + foot for body in bodies])
+    plain = [f"# {topic}\n\nAbout {topic}.\n\nSee also\n\nMore about {topic}." for topic in TOPICS]
+    assert [text == body for text, body in zip(texts, plain, strict=True)].count(False) <= 1 + bool(foot)
+    assert texts[0].startswith(f"{plain[0]}\n\n")
+
+
+def test_the_same_end_in_several_folders_is_kept_once(make_index):
+    folders = ["guild", "guild/a", "guild/b", "guild/b", "guild/b", "guild/c/d"]
+    index = make_index(
+        {
+            f"{folder}/{topic}.html": f"<h1>{topic}</h1><p>About {topic}.</p>{HELP}"
+            for folder, topic in zip(folders, TOPICS, strict=True)
+        }
+    )
+    assert len(index.grep("Mailing list").lines) == 1
+
+
+def test_an_answer_above_such_an_end_stays_in_each(tmp_path):
+    answers = ["Approved"] * 5 + ["Rejected"]
+    pages = [f"<h1>{topic}</h1><p>{answer}</p>{HELP}" for topic, answer in zip(TOPICS, answers, strict=True)]
+    texts = "".join(read_folder(tmp_path, pages))
+    assert (texts.count("Approved"), texts.count("Mailing list")) == (5, 1)
+
+
+@pytest.mark.parametrize("pages", [2, 4])
+def test_an_end_that_only_some_pages_have_stays_in_each(tmp_path, pages):
+    ends = [HELP] * pages + ["<p>The end."] * (len(TOPICS) - pages)
+    texts = read_folder(
+        tmp_path, [f"<h1>{topic}</h1><p>Text.</p>{end}" for topic, end in zip(TOPICS, ends, strict=True)]
+    )
+    assert "".join(texts).count("Mailing list") == pages
+
+
 @pytest.mark.parametrize(
     ("frame", "kept"),
     [

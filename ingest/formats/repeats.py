@@ -1,17 +1,19 @@
 """Finds texts that are on most pages, such as a menu: one page keeps each, so that it is read once.
 
-Only the frame of a web page is compared. What stands in its text may be on most pages, too, and yet be an answer: the
-same result of many decisions.
+Only the frame of a web page is compared, and the end of its text. What else stands there may be on most pages, too, and
+yet be an answer: the same result of many decisions.
 """
 
 from __future__ import annotations
 
 import re
-from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Mapping
+from itertools import filterfalse
 from pathlib import Path
-from typing import TypeVar
+from typing import TypeAlias, TypeVar
 
+from arag.ingest.formats.content import Content
 from arag.ingest.formats.frame import FRAME_START
 from arag.text.contents import is_heading_of_contents
 
@@ -24,6 +26,11 @@ _Page = TypeVar("_Page")
 MIN_PAGES = 3  # of a folder, that share a line: fewer can do so by chance
 _MOSTLY = 0.5  # share of a list's lines that are on most pages: then it is a menu
 _MOST_PAGES = 0.6  # share of the compared pages; others may have another menu
+_MOST_ENDS = 0.8  # share of the compared pages with the same end
+_MIN_WORDS = 20  # of an end: a shorter one may be an answer
+_MAX_BLOCKS = 30  # of an end
+
+Blocks: TypeAlias = "tuple[str, ...]"
 
 
 def find_keepers(pages: Mapping[_Page, Iterable[str]], min_pages: float) -> dict[str, _Page]:
@@ -58,6 +65,38 @@ def find_web_keepers(lines: Mapping[Path, Iterable[str]]) -> dict[str, Path]:
     """
     min_pages = max(MIN_PAGES, _MOST_PAGES * len(lines))
     return find_keepers(lines, min_pages)
+
+
+def find_shared_end(contents: Collection[Content]) -> Blocks:
+    """Return the last blocks of most pages of a folder, beside their frames, such as where to ask for help."""
+    pages: Counter[Blocks] = Counter()
+    for content in contents:
+        blocks = tuple(filter(_is_own, content.text.split("\n\n")))
+        most = min(len(blocks) - 1, _MAX_BLOCKS)  # the page has other text, too
+        pages.update(blocks[-number:] for number in range(1, most + 1))
+    min_pages = max(MIN_PAGES, _MOST_ENDS * len(contents))
+    shared = [end for end, number in pages.items() if number >= min_pages and _has_many_words(end)]
+    return max(shared, key=lambda end: (pages[end], len(end)), default=())  # above it may be the same answer
+
+
+def _has_many_words(end: Blocks) -> bool:
+    return len(" ".join(end).split()) >= _MIN_WORDS
+
+
+def _is_own(block: str) -> bool:
+    return not block.startswith(FRAME_START)
+
+
+def without_end(text: str, end: Blocks) -> str:
+    """Return the text of a page without an end that it shares with others."""
+    blocks = text.split("\n\n")
+    own = [place for place, block in enumerate(blocks) if _is_own(block)]
+    places = own[len(own) - len(end) :]
+    if tuple(map(blocks.__getitem__, places)) != end:
+        return text
+    start = min(places, default=len(blocks))
+    blocks[start:] = filterfalse(_is_own, blocks[start:])
+    return "\n\n".join(blocks)
 
 
 def frame_lines(text: str) -> list[str]:

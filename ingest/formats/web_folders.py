@@ -7,11 +7,20 @@ import time
 from collections.abc import Callable, Collection
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path
 from zlib import crc32
 
 from arag.ingest.formats.content import Content, FormatError
-from arag.ingest.formats.repeats import MIN_PAGES, find_web_keepers, frame_lines, without_repeats
+from arag.ingest.formats.repeats import (
+    MIN_PAGES,
+    Blocks,
+    find_shared_end,
+    find_web_keepers,
+    frame_lines,
+    without_end,
+    without_repeats,
+)
 from arag.ingest.formats.shared_titles import PageTitle, SharedTitle, divide_title, find_shared_title
 
 _MAX_PAGES = 20  # that are compared: each is read once more
@@ -20,8 +29,9 @@ _MAX_READ = 60  # to find so many: some only lead to another page
 
 @dataclass(frozen=True, slots=True)
 class _Shared:
-    """What most web pages of a folder have: lines, with the page that keeps each, and a part of their titles."""
+    """What most web pages of a folder have: an end, lines with the page that keeps each, and a part of their titles."""
 
+    end: Blocks
     keepers: dict[str, Path]
     title: SharedTitle
 
@@ -42,6 +52,8 @@ class WebFolders:
         self._is_web_page = is_web_page
         self._read = read
         self._shared: dict[Path, _Shared] = {}  # by folder
+        self._ends: dict[Path, Blocks] = {}  # by the folder that has pages with an end, or folders with them
+        self._keepers: dict[Blocks, Path] = {}  # the first page with each end
         self._sites: dict[Path, SharedTitle] = {}  # by the folder that has a site's pages, or folders with them
         self._titles: dict[Path, PageTitle | None] = {}  # of the pages that were compared; None if they have none
         self._seconds_ahead = 0.0
@@ -49,10 +61,13 @@ class WebFolders:
     def clean(self, content: Content, page: Path) -> Content:
         """Return a web page without the lines that another page of its folder keeps for all, and without its site."""
         shared = self._find_shared(page.parent)
+        text = without_end(content.text, shared.end)
+        if text != content.text and self._keepers.setdefault(shared.end, page) == page:
+            text = content.text
         return replace(
             content,
             title=self._without_site(content, page.parent, shared.title),
-            text=without_repeats(content.text, page, shared.keepers),
+            text=without_repeats(text, page, shared.keepers),
         )
 
     def take_seconds_ahead(self) -> float:
@@ -67,17 +82,30 @@ class WebFolders:
         return self._shared[folder]
 
     def _compare(self, folder: Path) -> _Shared:
-        pages = self._pages_in(folder)
-        lines: dict[Path, list[str]] = {}
-        titles: list[PageTitle] = []
+        pages = self._read_some(self._pages_in(folder), folder)
+        end = find_shared_end(pages.values()) if pages else self._find_end(folder)
+        return _Shared(
+            end=end,
+            keepers=find_web_keepers({page: frame_lines(content.text) for page, content in pages.items()}),
+            title=find_shared_title(map(divide_title, pages.values())),
+        )
+
+    def _find_end(self, around: Path) -> Blocks:
+        """Return the end of the pages in a folder and in those right below it, or else in a folder above."""
+        if around not in self._ends and self._is_ingested(around):
+            pages = self._read_some(self._pages_around(around), around)
+            self._ends[around] = find_shared_end(pages.values()) if pages else self._find_end(around.parent)
+        return self._ends.get(around, ())
+
+    def _read_some(self, pages: Collection[Path], folder: Path) -> dict[Path, Content]:
+        read: dict[Path, Content] = {}
         for page in _choose(pages, folder):
             content = self._read_ahead(page)
             if content is not None:
-                lines[page] = frame_lines(content.text)
-                titles.append(divide_title(content))
-            if len(lines) == _MAX_PAGES:
+                read[page] = content
+            if len(read) == _MAX_PAGES:
                 break
-        return _Shared(find_web_keepers(lines), find_shared_title(titles))
+        return read
 
     def _without_site(self, page: Content, folder: Path, shared: SharedTitle) -> str:
         """Return a page's title without what its folder shares, or else without what folders above and beside it do."""
@@ -99,18 +127,15 @@ class WebFolders:
     def _find_site(self, around: Path) -> SharedTitle:
         """Return what the titles in a folder and in those right below it share: the latter may have a page each."""
         if around not in self._sites:
-            pages = self._pages_in(around)
-            for folder in _folders_in(around):
-                pages += self._pages_in(folder)
-            titles: list[PageTitle] = []
-            for page in _choose(pages, around):
-                title = self._read_title(page)
-                if title is not None:
-                    titles.append(title)
-                if len(titles) == _MAX_PAGES:
-                    break
-            self._sites[around] = find_shared_title(titles)
+            titles = filter(None, map(self._read_title, _choose(self._pages_around(around), around)))
+            self._sites[around] = find_shared_title(islice(titles, _MAX_PAGES))
         return self._sites[around]
+
+    def _pages_around(self, around: Path) -> list[Path]:
+        pages = self._pages_in(around)
+        for folder in _folders_in(around):
+            pages += self._pages_in(folder)
+        return pages
 
     def _pages_in(self, folder: Path) -> list[Path]:
         pages: list[Path] = []

@@ -91,7 +91,7 @@ def without_end(text: str, end: Blocks) -> str:
     """Return the text of a page without an end that it shares with others."""
     blocks = text.split("\n\n")
     own = [place for place, block in enumerate(blocks) if _is_own(block)]
-    places = own[len(own) - len(end) :]
+    places = own[1:][-len(end) :]  # the page has other text, too
     if tuple(map(blocks.__getitem__, places)) != end:
         return text
     start = min(places, default=len(blocks))

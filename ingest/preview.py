@@ -19,13 +19,14 @@ from arag.ingest.progress import Meter
 from arag.ingest.pruning import find_gone
 from arag.ingest.reading import SourceReader
 from arag.ingest.writer import DEFAULT_CHUNK_TOKENS, fingerprint_of
-from arag.models.embedders import Embedder, load_embedder
+from arag.models.embedders import SENTENCES_PER_STEP, Embedder, load_embedder
 from arag.models.onnx import count_threads
 from arag.models.onnx_models import is_on_this_machine
 from arag.retrieval.corpus.table_rows import SourceTable, find_tables
 from arag.retrieval.storage.contract import View
-from arag.retrieval.storage.fingerprints import version_of
+from arag.retrieval.storage.fingerprints import file_hash_of, version_of
 from arag.retrieval.storage.locations import parse_location, using_store
+from arag.retrieval.storage.records import DocumentRecord
 from arag.retrieval.types import Chunk
 from arag.text.tokens import count_batch, name_tokenizer
 
@@ -62,7 +63,9 @@ class DocumentPreview:
         tables: Its tables.
         left_out: Parts of the file that the text lacks.
         change: What it is to the index: `new`, `changed` or `unchanged`.
-        new_sentences: How many sentences would be embedded: of a changed document, those that it did not have before.
+        new_sentences: How many sentences would be embedded: those that neither it nor a document that is written with
+            it had before.
+        is_same_file: Whether its file is as it was, though the document has changed.
     """
 
     source: str
@@ -75,6 +78,7 @@ class DocumentPreview:
     left_out: tuple[str, ...]
     change: Change = "new"
     new_sentences: int = 0
+    is_same_file: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,11 +125,12 @@ def preview(sources: list[str], location: str = "", **options: Unpack[IngestOpti
             else:
                 documents.append(known.describe(assigned))
             meter.report(done=reader.bytes, documents=0 if isinstance(assigned, Problem) else 1)
+        known.end_batch()
         meter.end()
         embedder = _name_embedder(options.get("embedder"), view)
         seconds, seconds_now = known.sample.estimate_seconds(embedder, meter.seconds)
         return Preview(
-            documents=tuple(documents),
+            documents=tuple(replace(item, new_sentences=known.new_sentences[item.id]) for item in documents),
             read_as=reader.list_read_as(),
             skipped=reader.list_skipped(),
             problems=tuple(problems),
@@ -220,6 +225,8 @@ class _Known:
         self._view = view
         self._reader = reader
         self.sample = _Sample()
+        self.new_sentences = Counter[str]()  # by the documents' ids
+        self._batch: dict[str, list[str]] = {}  # the sentences of documents to be written together
         self._chunk_tokens = chunk_tokens or DEFAULT_CHUNK_TOKENS
         if view is not None:
             self._chunk_tokens = chunk_tokens or view.settings.chunk_tokens
@@ -234,33 +241,48 @@ class _Known:
         """Describe a document, and what it is to the index."""
         chunks = chunk_document(document, chunk_tokens=self._chunk_tokens, count=count_batch)
         tables = [_describe_table(table) for table in find_tables(chunks)]
-        change = self._compare(document)
-        new = 0
+        record = self._view.document(document.id) if self._view is not None else None
+        change = self._compare(document, record)
+        texts: list[str] = []
+        for chunk in chunks:
+            texts += chunk.embedded_texts()
         if change != "unchanged":
-            known = self._list_sentences(document.id)
-            texts: Counter[str] = Counter()
-            for chunk in chunks:
-                texts.update(text for text in chunk.embedded_texts() if text not in known)
-            self.sample.add(texts)  # equal ones are embedded once
-            new = texts.total()
+            self._add_to_batch(document.id, texts)
         return DocumentPreview(
             source=document.source,
             id=document.id,
             title=document.title,
             chunks=len(chunks),
-            sentences=sum(len(chunk.embedded_positions()) for chunk in chunks),
+            sentences=len(texts),
             headings=_list_headings(chunks),
             tables=tuple(tables),
             left_out=document.left_out,
             change=change,
-            new_sentences=new,
+            is_same_file=change == "changed" and _is_same_file(document, record),
         )
 
-    def _list_sentences(self, document_id: str) -> set[str]:
-        """Return the sentences of a document in the index: they need no new vector."""
+    def _add_to_batch(self, document_id: str, texts: list[str]) -> None:
+        waiting = sum(map(len, self._batch.values()))
+        if waiting + len(texts) > SENTENCES_PER_STEP:
+            self.end_batch()
+        self._batch[document_id] = texts
+
+    def end_batch(self) -> None:
+        """Count the sentences that have no vector yet, as the writer of an index does: equal ones are embedded once."""
+        known = self._list_sentences(self._batch)
+        distinct: dict[str, None] = {}
+        for document_id, texts in self._batch.items():
+            new = [text for text in texts if text not in known]
+            self.new_sentences[document_id] = len(new)
+            distinct |= dict.fromkeys(new)
+        self.sample.add(distinct)
+        self._batch = {}
+
+    def _list_sentences(self, document_ids: Collection[str]) -> set[str]:
+        """Return the sentences of documents in the index: they need no new vector."""
         texts: set[str] = set()
         if self._view is not None:
-            for chunk in self._view.chunks_of([document_id]):
+            for chunk in self._view.chunks_of(document_ids):
                 texts.update(chunk.embedded_texts())
         return texts
 
@@ -268,15 +290,17 @@ class _Known:
         """Return the ids of the documents that --prune would remove."""
         return [] if self._view is None else find_gone(self._view, self._ids.used, self._reader)
 
-    def _compare(self, document: Document) -> Change:
-        if self._view is None:
-            return "new"
-        record = self._view.document(document.id)
+    def _compare(self, document: Document, record: DocumentRecord | None) -> Change:
         if record is None:
             return "new"
         fingerprint = fingerprint_of(document, self._settings)
         is_same = version_of(record.fingerprint) == version_of(fingerprint)
         return "unchanged" if is_same else "changed"
+
+
+def _is_same_file(document: Document, record: DocumentRecord | None) -> bool:
+    """Return whether a document's file has not changed: then what other pages of its folder take from it has."""
+    return record is not None and document.file_hash != "" and document.file_hash == file_hash_of(record.fingerprint)
 
 
 def _describe_table(table: SourceTable) -> TablePreview:

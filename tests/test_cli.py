@@ -601,6 +601,23 @@ def test_a_dry_run_says_what_is_new_changed_unchanged_or_would_be_removed(arag, 
     assert "Would be written: 0 documents" in arag("ingest", docs, "--index", index, "--dry-run")[1]
 
 
+def test_a_dry_run_says_why_an_unchanged_page_is_written_and_counts_what_is_embedded(arag, tmp_path, quick_embedder):
+    menu = "<ul><li><a href=a>Home page</a><li><a href=b>The shop</a></ul><h1>{0}</h1><p>About {0}."
+    topics = ["gate", "mill", "road", "shift"]
+    docs = write_corpus(tmp_path / "docs", {f"{topic}.html": menu.format(topic) for topic in topics})
+    ingest = ("ingest", docs, "--index", tmp_path / "index")
+    arag(*ingest)
+    for page in sorted(docs.iterdir()):
+        page.rename(docs / f"a-{page.name}")
+        shown = json.loads(arag(*ingest, "--dry-run", "--json")[1])["documents"]
+        same = [document["change"] == "changed" for document in shown]
+        assert [document["is_same_file"] for document in shown] == same
+        out = arag(*ingest, "--dry-run")[1]
+        assert out.count("changed: the file is the same; other files of its folder") == sum(same)
+        new = sum(document["new_sentences"] for document in shown)
+        assert f"{sum(same)} new or changed, {new} sentence" in arag(*ingest)[1]
+
+
 def test_a_dry_run_says_how_long_many_sentences_take(arag, tmp_path, quick_embedder, monkeypatch):
     monkeypatch.setattr(preview, "is_on_this_machine", lambda _: True)
     text = " ".join(f"The mill turned {turns} times." for turns in range(3_000))

@@ -48,6 +48,10 @@ def show_preview(preview: Preview) -> None:
         note = count(document.chunks, "chunk")
         if document.change == "changed":
             note += ", changed"
+        if document.is_same_file:
+            note += (
+                ": the file is the same; other files of its folder, options or a new version change what is read of it"
+            )
         out.print_line((document.id, "bold"), f"  {document.title} ({note})")
         for heading in document.headings[:_MAX_HEADINGS]:
             out.print_line(f"    {heading}")

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 _TIMEOUT = 60.0  # seconds
 _RETRIES = 5
 _SENTENCES_PER_REQUEST = 256  # more save round trips; a failed request repeats them all
-_SENTENCES_PER_STEP = 200  # on a processor, a few seconds: an ingestion shows, and keeps, what is finished
+SENTENCES_PER_STEP = 200  # on a processor, a few seconds: an ingestion shows, and keeps, what is finished
 _CONCURRENT_REQUESTS = 8  # more are faster, and reach a provider's rate limits sooner
 _MIN_LENGTH = 1e-12  # of a vector: a zero vector is not divided by zero
 
@@ -184,7 +184,7 @@ def _name_object(embeddings: Embeddings) -> str:
 def make_embedder(name: str, load: Callable[[], EmbeddingModel], weights: str) -> Embedder:
     """Return an embedder with the given loader; services get concurrent requests."""
     if name in ONNX_MODELS:
-        return Embedder(name, load, batch=_SENTENCES_PER_STEP, weights=weights)
+        return Embedder(name, load, batch=SENTENCES_PER_STEP, weights=weights)
     if name.startswith(f"{HUGGINGFACE}:"):
         return Embedder(name, load, weights=weights)
     return Embedder(name, load, batch=_SENTENCES_PER_REQUEST, concurrency=_CONCURRENT_REQUESTS)

@@ -261,6 +261,10 @@ class Meter:
         self.workload.begin_writing(self._working_seconds())
         self.report("embedding")
 
+    def write(self, characters: float) -> None:
+        """Count text that is embedded."""
+        self.workload.write(characters, self._working_seconds())
+
     def begin_file(self, name: str) -> None:
         """Report that a large file is read next: until it is, nothing else moves on."""
         self.report(file=name)

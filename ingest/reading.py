@@ -22,6 +22,7 @@ from arag.ingest.formats.text import opening_heading
 from arag.ingest.listing import ListedFile, ListedObject, Listing
 from arag.ingest.record_fields import FieldNames
 from arag.ingest.records import MAX_ID_BYTES, NO_NAMES, RECORD_READERS, ReadItem, is_id, read_record, to_json
+from arag.ingest.sentences import split_sentences
 from arag.ingest.workload import Workload
 from arag.text.normalise import count, shorten
 
@@ -37,6 +38,7 @@ _FILE_HASH_LENGTH = 32  # hexadecimal digits: 128 bits: two files never share a 
 _MAX_SHOWN = 100  # characters of an id in a message
 _MAX_TITLE = 1_000  # characters: every chunk and every result repeats the title
 _MAX_AHEAD = 20_000_000  # characters of files that are read before their turn: they are held in memory
+_SAMPLE_CHARACTERS = 6_000  # of each of these: they tell how many sentences a text has
 _LARGE = 1_000_000  # bytes: such a file may take seconds to read
 MAX_PROBLEMS = 100  # of one file that are named one by one
 _COMMON_NAME = re.compile(
@@ -135,8 +137,15 @@ class SourceReader:
             ahead = self._readers.take_seconds_ahead()
             self.workload.read_ahead(ahead)
             self.workload.sample(file.real_path, len(content.text), time.monotonic() - began - ahead)
+            self._count_sentences(content)
             return len(content.text)
         return 0
+
+    def _count_sentences(self, content: Content) -> None:
+        """Count the sentences at the beginning of a text, which is all of most."""
+        part = content.text[:_SAMPLE_CHARACTERS]
+        sentences = split_sentences(part, guess_headings=not content.marks_headings, is_code=content.is_code)
+        self.workload.sample_sentences(len(part), sum(sentence.embedded for sentence in sentences))
 
     def read(self) -> Iterator[Document | Problem]:
         """Yield the documents and, in the place of those that cannot be read, problems."""

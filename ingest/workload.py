@@ -20,12 +20,14 @@ _LESS_TEXT = {
         (".html", ".htm", ".xhtml", ".page", ".docbook", ".dbk", ".xml", ".eml", ".mht", ".mhtml", ".mbox", ".ipynb"),
         _MARKED_UP,
     ),
-    **dict.fromkeys((".pdf", ".docx", ".xlsx", ".pptx", ".odt", ".ods", ".odp", ".epub", ".rtf"), _PACKED),
+    **dict.fromkeys((".pdf", ".docx", ".xlsx", ".pptx", ".odt", ".ods", ".odp", ".rtf"), _PACKED),
     **dict.fromkeys((".docm", ".xlsm", ".pptm", ".doc", ".xls", ".ppt", ".msg"), _PACKED),
     **dict.fromkeys((".png", ".jpg", ".jpeg", ".tif", ".tiff", ".bmp", ".webp"), _PACKED),
 }
 _USUAL_SECONDS = 1.3e-4  # for writing a character: a small embedder on a processor
 _USUAL_WRITTEN = 5_000  # characters: until more are written, a character is expected to take about the usual time
+_HALF_LIFE = 200_000  # characters after which a measured time counts half: a machine's load changes
+_SAMPLE_WEIGHT = 300_000  # characters: until more are written, sentences are about as long as those of the sample
 _USUAL_UNCHANGED = 20_000  # the same, of files in the index that have not changed
 _USUAL_READING = 1e-6  # seconds for reading a byte
 _USUAL_READ = 30_000  # bytes of a kind: until more are read, reading is expected to take about the usual time
@@ -85,6 +87,11 @@ class Workload:
         self._waiting = 0.0  # characters that were read, and are neither unchanged nor written
         self._waiting_known = 0  # the same, of files that are in the index and were not yet compared with it
         self._written = 0.0  # characters
+        self._writing = 0.0  # seconds until the last text was written
+        self._recent_seconds = 0.0  # for writing, of which older ones count less...
+        self._recent_written = 0.0  # ...and the characters
+        self._sample_characters = 0  # that were cut into sentences
+        self._sample_sentences = 0
         self._known_read = 0  # characters of files that were in the index...
         self._known_changed = 0  # ...and those of them that have changed
         self._reading = 0.0  # seconds
@@ -134,6 +141,11 @@ class Workload:
         self._sampled.add(path)
         self._kind_of(path).ahead[path] = characters / max(size, 1)
 
+    def sample_sentences(self, characters: int, sentences: int) -> None:
+        """Count the sentences in a part of a file that was read before its turn."""
+        self._sample_characters += characters
+        self._sample_sentences += sentences
+
     def read(self, path: str, size: int, characters: int, seconds: float) -> None:
         """Count a part of a file that was read."""
         if path in self._sampled:  # it is counted already
@@ -175,10 +187,16 @@ class Workload:
         elif not is_changed:
             self._waiting -= characters
 
-    def write(self, characters: float) -> None:
-        """Count text that is embedded."""
+    def write(self, characters: float, seconds: float) -> None:
+        """Count text that is embedded after these seconds."""
         self._waiting -= characters
         self._written += characters
+        writing = self._count_writing(seconds)
+        elapsed = writing - self._writing
+        fading = 0.5 ** (characters / _HALF_LIFE)
+        self._recent_seconds = fading * self._recent_seconds + elapsed
+        self._recent_written = fading * self._recent_written + characters
+        self._writing = writing
 
     def begin_reading(self, seconds: float) -> None:
         """Take note of the seconds before anything is read."""
@@ -192,6 +210,8 @@ class Workload:
         """Take note of the seconds before the first text is embedded."""
         if self._before_writing is None:
             self._before_writing = seconds - self._reading
+            self._recent_written = _USUAL_WRITTEN
+            self._recent_seconds = _USUAL_WRITTEN * self._per_character
 
     @property
     def is_measured(self) -> bool:
@@ -210,15 +230,22 @@ class Workload:
             busy = seconds - self._before_reading
             slower = max(busy / self._reading, 1.0) if self._reading else 1.0  # comparing takes time, too
             return reading * slower + text * self._per_character
-        writing = max(seconds - self._reading - self._before_writing, 0.0)
-        expected = _USUAL_WRITTEN * self._per_character
-        return reading + text * (expected + writing) / (_USUAL_WRITTEN + self._written)
+        waiting = self._count_writing(seconds) - self._writing
+        return reading + text * (self._recent_seconds + waiting) / self._recent_written
+
+    def _count_writing(self, seconds: float) -> float:
+        """Return how many of these seconds went into writing."""
+        before = self._before_writing or 0.0
+        return max(seconds - self._reading - before, self._writing)
 
     def estimate_sentences(self, embedded: int) -> int:
         """Return how many sentences there will be, given those that were embedded."""
         if not self._written:
             return embedded
-        return embedded + round(self._estimate_text() * embedded / self._written)
+        sample = self._sample_sentences / max(self._sample_characters, 1)
+        weight = _SAMPLE_WEIGHT if self._sample_characters else 0
+        per_character = (weight * sample + embedded) / (weight + self._written)
+        return embedded + round(self._estimate_text() * per_character)
 
     def _estimate_text(self) -> float:
         """Return the characters that are still to be written."""

@@ -320,7 +320,7 @@ class IndexWriter:
         stored = len(batch.documents) - len(taken)
         self.written += stored
         if not batch.calls:  # all its vectors were known
-            self._meter.workload.write(batch.characters)
+            self._meter.write(batch.characters)
         self._meter.report(done=batch.end, documents=stored)
 
     def _collect_vectors(self, batch: _Batch) -> None:
@@ -334,7 +334,7 @@ class IndexWriter:
                     f"index in {self._location} has {self.settings.dimension}"
                 )
             batch.vectors.update(zip(call.texts, vectors, strict=True))
-            self._meter.workload.write(characters)
+            self._meter.write(characters)
             self._meter.report("embedding", sentences=call.sentences)
 
     def _with_vectors(self, cut: _CutDocument, vectors: Mapping[str, NDArray[np.float32]]) -> EmbeddedDocument:

@@ -16,6 +16,7 @@ from arag.cli.ingest import showing_progress
 from arag.ingest import progress, reading, writer
 from arag.ingest.preview import preview
 from arag.ingest.progress import Meter, Progress
+from arag.ingest.workload import Workload
 from arag.models import onnx
 from arag.models.embedders import Embedder
 from fakes import HashEmbeddings
@@ -161,6 +162,37 @@ def test_folders_of_other_pages_to_come_are_foreseen(tmp_path, timed):
     assert len(estimated) > 10
     for now in estimated:
         assert now.seconds_left == pytest.approx(end - now.seconds, rel=0.5, abs=400)  # of 2,640 s: batches may wait
+
+
+def test_shorter_sentences_to_come_are_foreseen(tmp_path, timed):
+    docs = tmp_path / "docs"
+    docs.mkdir()
+    long = "The mill of the northern village turned with the wind of the sea, and ground the rye of farm number {0}."
+    for number in range(60):
+        sentence = "It turned {0} times." if number else long
+        text = " ".join(sentence.format(turn) for turn in range(100 if number else 300))
+        (docs / f"{number:02}.txt").write_text(text)
+    summary, shown = follow(docs, tmp_path / "index", embedder=timed(100))
+    expected = [now.expected_sentences for now in shown if now.expected_sentences]
+    assert len(expected) > 30
+    assert expected == pytest.approx([summary.embedded] * len(expected), rel=0.3)
+
+
+def test_the_time_that_is_left_follows_a_machine_that_slows_down():
+    size = 2_000_000
+    workload = Workload({"log.txt": size})
+    workload.begin_reading(0.0)
+    workload.read("log.txt", size, size, 0.0)
+    workload.begin_writing(0.0)
+    seconds = 0.0
+    for written in range(0, size, 1_000):
+        is_slow = written >= size / 2
+        each = 4 if is_slow else 1
+        if size / 4 < written < size / 2 or written > 0.75 * size:  # a while after it has slowed down
+            left = each * (size - written) / 1_000
+            assert workload.estimate_seconds_left(seconds) == pytest.approx(left, rel=0.35)
+        seconds += each
+        workload.write(1_000, seconds)
 
 
 def test_a_preview_moves_on_as_it_reads(tmp_path):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 import re
 from collections.abc import Iterator
 from contextlib import suppress
@@ -189,12 +190,13 @@ def _link_text(link: etree._Element, path: Path) -> str:
 def _find_files(page: str, path: Path) -> Iterator[Path]:
     """Yield the files that may have what a link leads to: in Mallard, a page's name is that of its file."""
     is_help = path.suffix == ".page"
-    if is_help and page:
-        yield path.parent / f"{page}.page"
-        return
-    yield path
-    beside = [] if is_help else sorted(path.parent.glob(f"*{path.suffix}"))
-    yield from filter(is_manual, beside[:_MAX_FILES])
+    if not is_help or not page:
+        yield path
+    pattern = f"{glob.escape(page)}.page" if is_help else f"*{path.suffix}"
+    beside = sorted(path.parent.glob(pattern)) if page and "/" not in page else []
+    for file in beside[:_MAX_FILES]:
+        if not file.is_symlink() and is_manual(file):
+            yield file
 
 
 @lru_cache(maxsize=_MAX_FILES)

@@ -14,15 +14,19 @@ from arag.ingest.numbering import find_sections
 from arag.ingest.outline import MAX_HEADING, Outline, has_marked_headings
 from arag.text.contents import is_heading_of_contents
 from arag.text.normalise import CELL_BOUNDARY
+from arag.text.scripts import CHINESE_OR_JAPANESE
 
 SECTION_LINE = re.compile(r"(?:\d{1,2}|[A-Z])\.\d")
 
 _MAX_HEADING_WORDS = 12  # a line with more words is text
+_WIDE = re.compile(f"[{CHINESE_OR_JAPANESE}]")
+_MAX_WIDE = 40  # characters of a heading: more would take two lines of a text of 80 columns
 _COMMENT = re.compile(r"Comment(?: by [^\n]{1,100}?)?: ")  # as readers show one, below what it is about
 _NUMBERED_LINE = re.compile(rf"\d{{1,2}}\.\s+[^\n]{{1,{MAX_HEADING}}}[^\n{re.escape(ENDS)}:;,]")
 _SECTION_NUMBER = re.compile(r"\d{1,2}(?:\.\d{1,2})*\.?\s")
 _SECTION_NAME = re.compile(r"\d{1,2}(?:\.\d{1,2})*\.?\s+[^a-zß-öø-ÿ\d][^\d]*[^\d.:;,]$")  # no sentence, or a question
 _MAX_SECTION_LINE = 200  # characters
+_MAX_SECTION_COLUMN = 4  # in which the title of a section begins; further right is its text
 _UNFINISHED = re.compile(r"[^\W\d_]{2}[.!?]\s+[A-Z][^.!?:;]*[^\W\d_],?\Z")
 _BLANK_LINE = re.compile(r"\n[^\S\n]*\n")
 # Above and below a block of AsciiDoc, such as code. Its reader sets the end in, and the start below a name like [NOTE].
@@ -75,7 +79,8 @@ class PlainHeadings:
         if not self._may_be_title(place) or not self._outline.is_plain_heading(place.line):
             return False
         is_in_chapter = place.block.start > self._first_section
-        if is_in_chapter and is_heading_of_contents(place.line):  # the text below its own contents is the chapter's
+        is_set_in = _column(place.text, place.block) > _MAX_SECTION_COLUMN
+        if is_in_chapter and (is_set_in or is_heading_of_contents(place.line)):  # which are the chapter's text
             return False
         has_other_number = self._sections and _SECTION_NUMBER.match(place.line)
         return not has_other_number and (self._is_numbered(place) or _is_above_paragraph(place))
@@ -157,7 +162,7 @@ def _is_numbered_title(place: Place) -> bool:
         return False
     if not LIST_ITEM.match(text, before.start, before.end):
         return True
-    return _indentation(text, before) > _indentation(text, block)  # an item of a list in the section before
+    return _column(text, before) > _column(text, block)  # an item of a list in the section before
 
 
 def _is_section_title(place: Place) -> bool:
@@ -177,7 +182,7 @@ def _is_between_blanks(place: Place) -> bool:
     return bool(is_below_blank and is_above_blank)
 
 
-def _indentation(text: str, block: Block) -> int:
+def _column(text: str, block: Block) -> int:
     return block.start - text.rfind("\n", 0, block.start)
 
 
@@ -186,6 +191,6 @@ def _is_short(text: str, block: Block) -> bool:
     line = text[block.start : block.end]
     if len(line) > MAX_HEADING or len(line.split()) > _MAX_HEADING_WORDS:
         return False
-    if "\n" in line or CELL_BOUNDARY in line:
+    if "\n" in line or CELL_BOUNDARY in line or len(_WIDE.findall(line)) > _MAX_WIDE:
         return False
     return line[-1] not in _NOT_AFTER_HEADING and not LIST_ITEM.match(line)

@@ -819,6 +819,8 @@ def test_a_text_whose_file_has_a_common_name_is_called_as_its_first_heading(make
         ("a.md", "# Introduction\n\nOil.\n\n# Lamps", ""),
         ("a.md", "# Introduction\n\nOil.\n\n## Lamps", "Introduction"),
         ("a.md", "# Lamps\n\nOil.\n\n# Usage", "Lamps"),
+        ("a.md", "## Lamps\n\nOil.\n\n## Wicks\n\nCotton.\n\n# Changes", "Lamps"),
+        ("a.md", "## News\n\nOil.\n\n# Lamps\n\nCotton.\n\n## Wicks", "Lamps"),
         ("a.txt", "v1.5 Sun Oct 16 16:32:32 CEST 2005", ""),
         ("a.txt", "v1.5 2005/10/16", ""),
         ("a.txt", "Public domain. (Written by Ann Lee, 2004.)", ""),
@@ -827,6 +829,30 @@ def test_a_text_whose_file_has_a_common_name_is_called_as_its_first_heading(make
 )
 def test_a_section_a_version_or_a_sentence_is_no_title(read, name, top, title):
     assert read(name, f"{top}\n\nIt burns.\n").title == title
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "Rather, do",
+        "可以在设置文件中添加下列内容",
+        "LIBS = -lrye",
+        "NEWS",
+    ],
+)
+def test_a_line_set_in_below_a_numbered_section_is_its_text(read, line):
+    contents = "1. Mills\n2. Rye\n3. Oats\n"
+    sections = (
+        f"1. Mills\n\n    They turn.\n\n2. Rye\n\n    {line}\n\n    It is ground on Mondays.\n\n3. Oats\n\n    Late.\n"
+    )
+    found = headings(read("a.txt", f"The mill\n\n{contents}\n{sections}").text, headings_apart=True)
+    assert found[line] == found["It is ground on Mondays."] == "2. Rye"
+
+
+def test_a_sentence_in_chinese_on_two_lines_is_no_heading(read):
+    lines = ["添加到您的设置文件中请确保配置了日志文件的周期性", "滚动如果您使用轮换程序您可以创建下列文件来"]
+    text = "磨坊\n\n" + "\n".join(lines) + "\n\n    它在星期一磨黑麦。\n"
+    assert headings(read("a.txt", text).text, headings_apart=True)["它在星期一磨黑麦。"] == "磨坊"
 
 
 @pytest.mark.parametrize("middle", ["General Commands Manual", "4", "", "用户命令"])

@@ -223,7 +223,7 @@ def _is_program(name: str, text: str) -> bool:
 
 
 def read_markdown(path: Path, encoding: str = "") -> Content:
-    """Read Markdown; its title is the one in the front matter, or else the first heading of level 1.
+    """Read Markdown; its title is the one in the front matter, or else a heading.
 
     The text excludes the front matter, whose other fields become the metadata.
     """
@@ -232,7 +232,7 @@ def read_markdown(path: Path, encoding: str = "") -> Content:
         text = mark_titles(text)
     else:
         text = join_lines(show_markdown(text))
-    heading = first_heading(text)
+    heading = _find_title(text)
     if is_section_name(heading, text):
         heading = ""
     title = _take_title(fields) or heading
@@ -246,6 +246,15 @@ def _take_title(fields: dict[str, JSON]) -> str:
         return ""
     del fields["title"]
     return str(title)
+
+
+def _find_title(text: str) -> str:
+    """Return the first heading of level 1, or the first one of all where more of the others are above it than below."""
+    title = first_heading(text)
+    headings = [name_of(line) for line in FENCED.sub("", text).split("\n") if HEADING_LINE.match(line)]
+    if title in headings and 2 * headings.index(title) > len(headings):
+        return headings[0]
+    return title
 
 
 def first_heading(text: str) -> str:

@@ -110,6 +110,30 @@ def test_numbers_in_the_middle_below_a_short_document(read, pages, foot):
         assert words[-1] == "came."
 
 
+@pytest.mark.parametrize(
+    ("x", "y", "number"),
+    [
+        (72, 40, "Seite 2"),
+        (480, 800, "Page 2 of 2"),
+        (480, 40, "–2"),
+        (72, 40, "2"),
+        (190, 40, "– 2 –"),
+    ],
+)
+def test_the_head_and_the_number_of_the_second_page_of_a_letter(read, x, y, number):
+    pages = Pages()
+    pages.text(400, 760, "Orra Mill Ltd", 7)
+    pages.lines(72, 740, BODY)
+    pages.show()
+    pages.text(x, y, number, 9)
+    pages.text(400, 760, "Orra Mill Ltd", 7)
+    pages.lines(72, 740, ["He sold the rye", "in autumn."])
+    pages.show()
+    first, second = read_pages(read, pages)
+    assert first[:3] == ["Orra", "Mill", "Ltd"]
+    assert second == ["He", "sold", "the", "rye", "in", "autumn."]
+
+
 @pytest.mark.parametrize(("x", "number"), [(72, "1"), (190, "2"), (190, "(1)")])
 def test_other_numbers_below_a_short_document(read, x, number):
     pages = Pages()

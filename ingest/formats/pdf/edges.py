@@ -16,6 +16,7 @@ MAX_PITCH = 2.5  # times the height of the type, from a head's or a foot's line 
 
 _TOP = (0, 1)  # the lines at the top of a page, and those at its bottom
 _BOTTOM = (-1, -2)
+_OUTERMOST = (0, -1)
 
 _MIDDLE = 0.1  # times the width of a page's text: how far from the middle a number is that is in the middle
 
@@ -37,7 +38,7 @@ class Edge:
         text: Its text without the page's number.
         numbers: What may be the page's number in it.
         is_foot: Whether it is the lowest line of the page, and far below the others.
-        is_lone_number: Whether it is such a foot, in the middle, and the number of the page's place in the file.
+        is_lone_number: Whether it is the number of the page's place in the file: with a name as `Page`, or such a foot.
         has_number: Whether it has the page's number.
     """
 
@@ -120,8 +121,8 @@ def _edges(page: Sequence[Line], number: int) -> list[Edge]:
                 text=text,
                 numbers=numbers,
                 is_foot=is_foot,
-                is_lone_number=is_foot and text.strip("- –—") == str(number + 1) and _is_in_middle(line, page),
             )
+            edge.is_lone_number = _is_lone_number(edge, page)
             edges.setdefault((edge.is_top, position), edge)
     return list(edges.values())
 
@@ -134,6 +135,18 @@ def _find_foot(page: Sequence[Line], by_height: Sequence[int]) -> int | None:
     line = page[lowest]
     distance = page[above].bottom - line.bottom
     return lowest if distance > MAX_PITCH * (line.top - line.bottom) else None
+
+
+def _is_lone_number(edge: Edge, page: Sequence[Line]) -> bool:
+    """Return whether a line is the number of its page alone: named, or a foot, in the middle of a first page."""
+    place = edge.page + 1
+    are_place = [number.value == place and not number.text for number in edge.numbers]
+    has_name = any(map(str.isalpha, edge.text))
+    if has_name:
+        return edge.rank in _OUTERMOST and any(are_place)
+    is_place = edge.text.strip("- –—") == str(place)
+    is_where_numbers_are = edge.page > 0 or _is_in_middle(edge.line, page)
+    return is_place and edge.is_foot and is_where_numbers_are
 
 
 def _is_in_middle(line: Line, page: Sequence[Line]) -> bool:

@@ -46,6 +46,7 @@ def without_running_lines(pages: Sequence[Sequence[Line]], titles: Iterable[str]
     without_numbers = {edge.place: edge.text.strip(CELL_BOUNDARY) for edge in found}
     guides = {edge.place for edge in find_guides(groups, pages, headings)}
     left_out |= guides - without_numbers.keys()
+    left_out |= _find_small_heads(edges, pages)
     kept: list[list[Line]] = []
     for number, page in enumerate(pages):
         lines: list[Line] = []
@@ -86,6 +87,21 @@ def _choose(
             left_out.add(edge.place)
         seen.add(key)
     return left_out
+
+
+def _find_small_heads(edges: Iterable[Edge], pages: Sequence[Sequence[Line]]) -> set[Place]:
+    """Return the places of first lines in smaller type than the text below that earlier pages have, as in letters."""
+    first_pages: dict[tuple[str, float], int] = {}
+    for number, page in enumerate(pages):
+        for line in page:
+            first_pages.setdefault((line.text, line.size), number)
+    found: set[Place] = set()
+    for edge in edges:
+        line, *below = pages[edge.page][edge.position : edge.position + 2]
+        is_above_text = any(lower.size > LARGER * line.size for lower in below)
+        if edge.is_top and is_above_text and first_pages[line.text, line.size] < edge.page:
+            found.add(edge.place)
+    return found
 
 
 def _is_in_larger_type(edge: Edge, page: Iterable[Line]) -> bool:

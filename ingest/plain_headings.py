@@ -19,8 +19,7 @@ from arag.text.scripts import CHINESE_OR_JAPANESE
 SECTION_LINE = re.compile(r"(?:\d{1,2}|[A-Z])\.\d")
 
 _MAX_HEADING_WORDS = 12  # a line with more words is text
-_WIDE = re.compile(f"[{CHINESE_OR_JAPANESE}]")
-_MAX_WIDE = 40  # characters of a heading: more would take two lines of a text of 80 columns
+_WIDE = re.compile(f"[{CHINESE_OR_JAPANESE}]")  # each takes two columns
 _COMMENT = re.compile(r"Comment(?: by [^\n]{1,100}?)?: ")  # as readers show one, below what it is about
 _NUMBERED_LINE = re.compile(rf"\d{{1,2}}\.\s+[^\n]{{1,{MAX_HEADING}}}[^\n{re.escape(ENDS)}:;,]")
 _SECTION_NUMBER = re.compile(r"\d{1,2}(?:\.\d{1,2})*\.?\s")
@@ -189,8 +188,9 @@ def _column(text: str, block: Block) -> int:
 def _is_short(text: str, block: Block) -> bool:
     """Return whether a block is a line that may be a heading."""
     line = text[block.start : block.end]
-    if len(line) > MAX_HEADING or len(line.split()) > _MAX_HEADING_WORDS:
+    columns = len(line) + len(_WIDE.findall(line))
+    if columns > MAX_HEADING or len(line.split()) > _MAX_HEADING_WORDS:
         return False
-    if "\n" in line or CELL_BOUNDARY in line or len(_WIDE.findall(line)) > _MAX_WIDE:
+    if "\n" in line or CELL_BOUNDARY in line:
         return False
     return line[-1] not in _NOT_AFTER_HEADING and not LIST_ITEM.match(line)

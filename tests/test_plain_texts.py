@@ -850,7 +850,10 @@ def test_a_line_set_in_below_a_numbered_section_is_its_text(read, line):
 
 
 def test_a_sentence_in_chinese_on_two_lines_is_no_heading(read):
-    lines = ["添加到您的设置文件中请确保配置了日志文件的周期性", "滚动如果您使用轮换程序您可以创建下列文件来"]
+    lines = [
+        "添加到您的设置文件中请确保配置了日志文件的周期性",
+        "滚动如果您使用轮换程序您可以创建下列文件来进行滚动并且保存",
+    ]
     text = "磨坊\n\n" + "\n".join(lines) + "\n\n    它在星期一磨黑麦。\n"
     assert headings(read("a.txt", text).text, headings_apart=True)["它在星期一磨黑麦。"] == "磨坊"
 

@@ -140,10 +140,10 @@ def _find_foot(page: Sequence[Line], by_height: Sequence[int]) -> int | None:
 def _is_lone_number(edge: Edge, page: Sequence[Line]) -> bool:
     """Return whether a line is the number of its page alone: named, or a foot, in the middle of a first page."""
     place = edge.page + 1
-    are_place = [number.value == place and not number.text for number in edge.numbers]
+    number = PageNumber(place, text="", is_certain=True)
     has_name = any(map(str.isalpha, edge.text))
     if has_name:
-        return edge.rank in _OUTERMOST and any(are_place)
+        return edge.rank in _OUTERMOST and number in edge.numbers
     is_place = edge.text.strip("- –—") == str(place)
     is_where_numbers_are = edge.page > 0 or _is_in_middle(edge.line, page)
     return is_place and edge.is_foot and is_where_numbers_are

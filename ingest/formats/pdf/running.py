@@ -97,8 +97,9 @@ def _find_small_heads(edges: Iterable[Edge], pages: Sequence[Sequence[Line]]) ->
             first_pages.setdefault((line.text, line.size), number)
     found: set[Place] = set()
     for edge in edges:
-        line, *below = pages[edge.page][edge.position : edge.position + 2]
-        is_above_text = any(lower.size > LARGER * line.size for lower in below)
+        line = edge.line
+        below = pages[edge.page][edge.position + 1 :]
+        is_above_text = usual_size(below[:1]) > LARGER * line.size
         if edge.is_top and is_above_text and first_pages[line.text, line.size] < edge.page:
             found.add(edge.place)
     return found

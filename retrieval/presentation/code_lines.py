@@ -47,7 +47,7 @@ def _is_code(chunk: Chunk, text: str, start: int) -> bool:
 
 
 def _is_wrapped_text(text: str) -> bool:
-    """Return whether indented lines are those of a paragraph: at one edge, full but for the last, up to a full stop.
+    """Return whether indented lines are those of a paragraph: at one edge, full except the last, up to a full stop.
 
     The first line may have lost its indent at the start of a chunk.
     """

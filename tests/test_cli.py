@@ -105,6 +105,19 @@ def test_a_search_shows_people_all_hits_in_the_order_of_their_rank(arag, tmp_pat
     assert "All are shown:" in arag("search", "keyword", "keeper", *place, "-k", 14)[1]
 
 
+def test_a_hit_by_meaning_also_shows_the_sentence_with_rare_words_of_the_question(arag, tmp_path):
+    filler = "The keepers swept the long stone quay on a grey and windy morning. " * 12
+    text = (
+        f"A keeper lights the lamp. The lamp is lit at dusk by the keeper. {filler}Paraffin is kept in casks. {filler}"
+    )
+    place = ["--index", tmp_path / "index"]
+    arag("ingest", write_corpus(tmp_path / "docs", {"lamp.md": text}), *place)
+
+    out = arag("search", "semantic", "How does the keeper light the lamp with paraffin?", *place)[1]
+    assert "A keeper lights the lamp." in out
+    assert "… Paraffin is kept in casks. …" in out
+
+
 def test_a_page_about_a_question_comes_before_one_with_a_single_sentence_like_it(arag, tmp_path):
     docs = {
         "tour.md": "The mill has a wheel. Corn is ground at night. Please crop a photo. Rain fills the pond.",

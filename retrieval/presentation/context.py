@@ -23,6 +23,10 @@ _WITHOUT_SUBJECT = re.compile(
 )
 # A sentence that begins with what its paragraph is about: `Slink (March 1999): The second release.`
 _LABELLED = re.compile(r"[^\W_a-z](?:(?![.!?。！？] ).){1,60}?(?:: |：)\S")
+# For people, also a sentence that says what follows from the one before it.
+_FOLLOWS = re.compile(
+    r"In (?:this|that|such a) case\b|In diesem Fall\b|(?:Dans ce|En este|In questo) cas[oi]?\b|В этом случае"
+)
 _LEAD_IN = re.compile(r"[:：]\W*$")  # to a list or a command: `Use this command:`
 _ITEM = re.compile(r"[-*+•] |\d{1,3}[.)] ")
 _MAX_LABELLED_CHARACTERS = 200  # of a sentence with a label: a longer one costs too much
@@ -73,11 +77,13 @@ def expand(
 
 
 def find_missed(chunk: Chunk, shown: Collection[int]) -> set[int]:
-    """Return, for people, what colons and headers of tables lead to, and what little is left out between sentences."""
+    """Return, for people, what colons and headers of tables lead to, and what is left out, if little, or a case."""
     missed: set[int] = set()
     for position in shown:
         if _LEAD_IN.search(sentence_line(chunk, position)):
             missed.update(_find_led_to(chunk, position))
+        if position + 1 < len(chunk.sentences) and _FOLLOWS.match(sentence_line(chunk, position + 1)):
+            missed.add(position + 1)
         missed.update(_find_first_rows(chunk, position, shown))
     for before, after in pairwise(sorted(missed.union(shown))):
         gap = range(before + 1, after)

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from math import log
 
 from arag.retrieval.index import Index
-from arag.retrieval.presentation.excerpts import ShownSentence, complete
+from arag.retrieval.presentation.context import expand
+from arag.retrieval.presentation.excerpts import ChosenSentences, ShownSentence, complete, make_excerpt
 from arag.retrieval.presentation.keyword_hits import choose_best_of_each
+from arag.retrieval.presentation.matches import find_keywords
 from arag.retrieval.presentation.render import render_chunks, report_keywords, write_selection
 from arag.retrieval.presentation.selection import (
     Selection,
@@ -22,11 +25,13 @@ from arag.retrieval.search.contents import find_listed, is_in_contents, name_ent
 from arag.retrieval.types import Chunk, Hit, KeywordResults, ReadResults, SemanticResults
 from arag.text.contents import name_section
 from arag.text.marks import without_marks
-from arag.text.normalise import CUT, HEADING_BOUNDARY
-from arag.text.words import list_words
+from arag.text.normalise import CUT, HEADING_BOUNDARY, searchable
+from arag.text.words import list_terms, list_words
 
 _MIN_CANDIDATES = 20  # that are found at least: equal texts among them share a place
 NEAREST = 100  # chunks by their best sentences, which their openings put in another order
+_MOST_TERMS = 50  # of a query: each is looked for in the whole corpus
+_MIN_TERMS_SHARE = 0.1  # of the weight of a query's terms: a sentence with less of them is not added
 # Of a heading that was cut. After a short word, a full stop may be that of an abbreviation.
 _FIRST_SENTENCE = re.compile(r"(.{40,}?(?:[!?！？]|\w{5}(?=\. )|(?=。)))(?!\w).*…")
 _HEADING = re.compile(r"#{1,6}\s+(?P<name>[^\n]*)")  # in Markdown
@@ -56,12 +61,14 @@ def list_nearest(index: Index, query: str, top_k: int) -> str:
     A document with the query as its title is among the hits, whatever its similarity.
     """
     candidates = max(NEAREST, top_k + 1)
+    weights = _weigh_terms(index, query)
     while True:
         results = index.semantic_search(query, candidates, titles_first=True)
         hits = weigh(index, query, results.hits)
         hits.sort(key=_rank_by_meaning)
         hits.sort(key=lambda hit: not _has_title(hit.chunk, query))
         found = show_semantic_hits(SemanticResults(query, tuple(hits))).full
+        found = [_add_best_with_terms(shown, weights) for shown in found]
         selection = _take_distinct(_make_readable(found), top_k)
         if len(selection.full) == top_k or len(hits) < candidates:
             break
@@ -73,6 +80,35 @@ def list_nearest(index: Index, query: str, top_k: int) -> str:
     if selection.count_named() < len(hits):
         others = _name_others(selection, top_k)
     return write_selection(f"The chunks nearest in meaning, with their similarity{others}:", selection, for_people=True)
+
+
+def _weigh_terms(index: Index, query: str) -> dict[str, float]:
+    """Return the terms of a query that occur; those in fewer chunks weigh more."""
+    terms = list_terms(query)[:_MOST_TERMS] or [query]
+    frequencies = index.keyword_search(terms, 1, ranking="bm25").document_frequency
+    all_chunks = index.info().chunks
+    return {term: log((1 + all_chunks) / chunks) for term, chunks in frequencies.items() if chunks}
+
+
+def _add_best_with_terms(shown: ShownHit, weights: Mapping[str, float]) -> ShownHit:
+    """Add, to the sentences of a chunk nearest in meaning, the one with most of a query's terms that they lack."""
+    chunk = shown.hit.chunk
+    found = find_keywords(chunk, list(weights))
+    title = searchable(chunk.title)
+    lacking = {term for term in weights if term not in title}
+    for sentence in shown.excerpt.sentences:
+        lacking.difference_update(found.get(sentence.position, ()))
+    gains: dict[int, float] = {}
+    for position in found.keys() & set(chunk.embedded_positions()):
+        gains[position] = sum(weights[term] for term in lacking.intersection(found[position]))
+    best = max(gains, key=lambda position: (gains[position], -position), default=None)
+    if best is None or gains[best] <= _MIN_TERMS_SHARE * sum(weights.values()):
+        return shown
+    offsets = {best: min(found[best].values())}
+    added = make_excerpt(chunk, ChosenSentences(expand(chunk, [best]), matched={best}, offsets=offsets))
+    by_position = {sentence.position: sentence for sentence in (*added.sentences, *shown.excerpt.sentences)}
+    sentences = tuple(by_position[position] for position in sorted(by_position))
+    return replace(shown, excerpt=replace(shown.excerpt, sentences=sentences))
 
 
 def write_read(index: Index, results: ReadResults) -> str:

@@ -136,6 +136,20 @@ def test_langchains_cache_answers_with_replies_without_counts(example_index):
     assert second["usage"] == first["usage"]
 
 
+def test_a_name_with_an_inner_capital_is_looked_for_as_a_whole(small_index):
+    state = create_arag_agent("extractive", small_index, tools="all").invoke(asked("Which port does mDNS use?"))
+    searches = [call["arguments"] for call in state["trace"] if call["tool"] == "keyword_search"]
+    assert searches[0]["keywords"] == ["mDNS"]
+
+
+def test_lines_are_not_counted_where_a_row_answers(make_index):
+    index = make_index({"cars.md": "# Cars\n\n| Model | City | Cars |\n|---|---|---|\n| Model 02 | Lund | 14 |\n"})
+    agent = create_arag_agent("extractive", index, tools="all")
+    answer = agent.invoke(asked("How many cars of Model 02 are in Lund?"))["answer"]
+    assert "14" in answer
+    assert " match" not in answer
+
+
 def test_it_says_what_a_count_counted(small_index):
     agent = create_arag_agent("extractive", small_index, tools="all")
     state = agent.invoke(asked("How many children did Boso have?"))

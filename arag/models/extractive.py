@@ -38,6 +38,7 @@ from arag.models.names import EXTRACTIVE
 from arag.models.notes import Notes, Sentence, read_conversation
 from arag.text.languages import COMMON_WORDS, is_english, is_foreign
 from arag.text.marks import mark, without_marks
+from arag.text.normalise import CELL_BOUNDARY
 from arag.text.scripts import is_east_asian
 from arag.text.words import content_words, find_literals, find_names, list_terms, stem
 
@@ -321,9 +322,10 @@ def _answer(notes: Notes, quotes: Sequence[Sentence], coverage: Coverage) -> str
     first = max(answers or quotes, key=aim)
     others = [quote for quote in quotes if quote is not first]
     lines = [_quote_line(quote) for quote in (first, *others)]
-    if notes.count:
-        lines.append(without_marks(notes.count))
     is_counted = notes.count and not _ASKING.isdisjoint(stems)
+    has_row = any(CELL_BOUNDARY in answer.text for answer in answers)
+    if is_counted or (notes.count and not has_row):
+        lines.append(without_marks(notes.count))
     if not answers and not is_counted:
         lines.insert(0, _NO_ANSWER)
     return "\n".join([*lines, _NOTICE])

@@ -26,9 +26,9 @@ _BETWEEN_WORDS = re.compile(
     "什么时候|为什么|什么|怎么样|怎么|怎样|如何|多少|哪[些里个年位]?|哪|谁|几年|吗|呢|的|了|是|在|和|与|被|把|什麼時候|為什麼|什麼|誰|何|嗎"
     f"|[{HIRAGANA}]+"
 )
-_CAPITALISED = r"[A-Z][\w'’.-]*\w"
+_CAPITALISED = r"\b[a-z]*[A-Z][\w'’.-]*\w"
 _INSIDE_NAME = r"(?:(?:of|the|de|la|van|von|du|al|and|for|in|on)\s+){0,2}"
-_NAME = re.compile(rf"(?:{_CAPITALISED}|[A-Z])(?:\s+{_INSIDE_NAME}(?:{_CAPITALISED}|[A-Z]\.?|\d+(?:\.\d+)*))*")
+_NAME = re.compile(rf"(?:{_CAPITALISED}|\b[A-Z])(?:\s+{_INSIDE_NAME}(?:{_CAPITALISED}|[A-Z]\.?|\d+(?:\.\d+)*))*")
 _QUOTED = re.compile(r"[\"“]([^\"”]{2,60})[\"”]")
 _LONG_NUMBER = re.compile(r"\b\d{3,}\b")  # such as a year
 _POSSESSIVE = re.compile(r"['’]s$")

@@ -118,6 +118,17 @@ def test_a_hit_by_meaning_also_shows_the_sentence_with_rare_words_of_the_questio
     assert "… Paraffin is kept in casks. …" in out
 
 
+def test_a_hit_repeats_no_sentence_and_names_no_part_of_its_own_document(arag, tmp_path):
+    text = "The wrecker asks for a duel at dawn. " + "Rain fell on the quay all that long day. " * 40
+    place = ["--index", tmp_path / "index"]
+    docs = {"letters.md": "# Letters\n\n" + f"{text}\n\n" * 12}
+    arag("ingest", write_corpus(tmp_path / "docs", docs), *place, "--chunk-tokens", 1000)
+
+    out = arag("search", "keyword", "duel", *place)[1]
+    assert [hit.count("asks for a duel") for hit in out.split("\n\n[")[1:]] == [1, 1, 1]
+    assert "same sentences are in" not in out
+
+
 def test_a_page_about_a_question_comes_before_one_with_a_single_sentence_like_it(arag, tmp_path):
     docs = {
         "tour.md": "The mill has a wheel. Corn is ground at night. Please crop a photo. Rain fills the pond.",

@@ -391,7 +391,7 @@ def test_a_border_stands_below_the_passages_with_the_words(tmp_path):
     best, near = "the best passages", "Near in meaning"
     assert found == {
         "Faust": ([best, near], [1, 19]),
-        "Faust qqzzxy": ([best, near], [1, 19]),
+        "Faust qqzzxy": ([f"none has all these words; {best}", near], [1, 19]),
         "Faust sails": ([best, f"{near}, or with some of the words"], [1, 19]),
         "sails": ([best], [20]),
         '"Wolf Faust"': ([best], [1]),

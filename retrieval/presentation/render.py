@@ -112,6 +112,8 @@ def _list_seen(chunk_ids: Sequence[str]) -> str:
 def _name_copies(shown: ShownHit, selection: Selection, for_people: bool) -> str:
     """Return the ids of a hit's copies, as a line below it. People are told if only what is shown is the same."""
     copies = [copy.hit for copy in selection.list_copies([shown])]
+    if for_people:
+        copies = [copy for copy in copies if copy.document_id != shown.hit.document_id]
     if not copies:
         return ""
     relation = "the same text"

@@ -59,6 +59,7 @@ def excerpt_for_keywords(
     found = _prefer_others(found, find_listed(chunk))
     if for_people:
         found = _prefer_others(found, _find_bare(chunk, found))
+        found = _prefer_others(found, _find_repeated(chunk, found))
     if hit.in_name and not found:
         return opening_excerpt(chunk, seen=seen)
 
@@ -99,6 +100,14 @@ def _find_bare(chunk: Chunk, found: KeywordOffsets) -> set[int]:
         if text in map(searchable, in_sentence):
             bare.add(position)
     return bare
+
+
+def _find_repeated(chunk: Chunk, found: KeywordOffsets) -> set[int]:
+    """Return the sentences that repeat an earlier one."""
+    first: dict[str, int] = {}
+    for position in sorted(found):
+        first.setdefault(searchable(chunk.sentence_text(position)), position)
+    return found.keys() - first.values()
 
 
 def opening_excerpt(chunk: Chunk, *, seen: Collection[int] = ()) -> Excerpt:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
@@ -16,6 +16,7 @@ from arag.retrieval.presentation.for_people import NEAREST, without_contents
 from arag.retrieval.presentation.matches import find_keywords
 from arag.retrieval.presentation.render import list_closest
 from arag.retrieval.presentation.selection import (
+    Selection,
     ShownHit,
     comparable_text,
     show_keyword_hits,
@@ -66,25 +67,8 @@ def find_passages(index: Index, query: str) -> tuple[list[Passage], dict[str, li
     selections = [show_keyword_hits(by_keyword, for_people=True)]
     if not is_quoted(query) and knows_script(index.embedder.name, query):
         selections.append(show_semantic_hits(_find_nearest(index, query)))
-    missing: dict[str, list[str]] = {}
-    sought: list[set[str]] = []  # the spellings of each keyword that is anywhere
-    for report in by_keyword.keywords:
-        respelled = report.searched_as or ""
-        is_nowhere = not report.chunks and searchable(respelled) != swap_apostrophes(searchable(report.keyword))
-        if is_nowhere and _is_sought(report.keyword, query):
-            missing[report.keyword] = [term.text for term in list_closest(report)]
-        if report.chunks or respelled:
-            sought.append({report.keyword, respelled})
-    scores: dict[str, float] = defaultdict(float)
-    hits: dict[str, ShownHit] = {}
-    for selection in selections:
-        for rank, shown in enumerate(selection.full):
-            scores[shown.hit.chunk_id] += 1 / (_SMOOTHING + rank)
-            by_words = hits.get(shown.hit.chunk_id)
-            if by_words is None:
-                hits[shown.hit.chunk_id] = shown
-            elif _is_asked(query):
-                hits[shown.hit.chunk_id] = _add_nearest(by_words, shown)
+    hits, scores = _fuse(selections, adds_nearest=_is_asked(query))
+    sought = _list_sought(by_keyword)
 
     def has_all(hit: Hit) -> bool:
         begun = {keyword for keyword in hit.keyword_counts if _begins_word(keyword, hit.chunk)}
@@ -109,7 +93,47 @@ def find_passages(index: Index, query: str) -> tuple[list[Passage], dict[str, li
         if original is not passage:
             original.copies.append(passage)
     most = HITS if sought else _NEAR
-    return list(passages.values())[:most], missing
+    return list(passages.values())[:most], _list_missing(by_keyword, query)
+
+
+def _fuse(selections: Iterable[Selection], *, adds_nearest: bool) -> tuple[dict[str, ShownHit], dict[str, float]]:
+    """Return the hits of several searches and their scores, by their chunks' ids.
+
+    Args:
+        selections: Of the search by keywords, and of that by meaning if there is one.
+        adds_nearest: Whether a hit of both also shows the sentence nearest in meaning.
+    """
+    hits: dict[str, ShownHit] = {}
+    scores: dict[str, float] = defaultdict(float)
+    for selection in selections:
+        for rank, shown in enumerate(selection.full):
+            chunk_id = shown.hit.chunk_id
+            scores[chunk_id] += 1 / (_SMOOTHING + rank)
+            if chunk_id not in hits:
+                hits[chunk_id] = shown
+            elif adds_nearest:
+                hits[chunk_id] = _add_nearest(hits[chunk_id], shown)
+    return hits, scores
+
+
+def _list_sought(by_keyword: KeywordResults) -> list[set[str]]:
+    """Return the spellings of each keyword that is anywhere."""
+    sought: list[set[str]] = []
+    for report in by_keyword.keywords:
+        if report.chunks or report.searched_as:
+            sought.append({report.keyword, report.searched_as or ""})
+    return sought
+
+
+def _list_missing(by_keyword: KeywordResults, query: str) -> dict[str, list[str]]:
+    """Return the sought keywords that are nowhere, with the closest terms of each."""
+    missing: dict[str, list[str]] = {}
+    for report in by_keyword.keywords:
+        respelled = searchable(report.searched_as or "")
+        is_nowhere = not report.chunks and respelled != swap_apostrophes(searchable(report.keyword))
+        if is_nowhere and _is_sought(report.keyword, query):
+            missing[report.keyword] = [term.text for term in list_closest(report)]
+    return missing
 
 
 def _is_sought(keyword: str, query: str) -> bool:

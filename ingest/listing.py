@@ -15,6 +15,7 @@ from typing_extensions import TypeIs
 from arag.errors import InputError
 from arag.ingest.documents import Problem
 from arag.ingest.formats import Readers
+from arag.ingest.formats.compressed import inner_path
 from arag.ingest.formats.content import FormatError, clean_characters, reason
 from arag.ingest.formats.scans import PICTURES, how_to_use_ocr
 from arag.ingest.ignoring import IgnoreRules, make_ignore_rules
@@ -50,7 +51,7 @@ _MARKUP_ADVICE = {
 }
 # What to do with files of programs whose formats are not read.
 _ADVICE = {
-    (".7z", ".bz2", ".deb", ".gz", ".rar", ".rpm", ".tar", ".tgz", ".xz", ".zip", ".zst"): "unpack it",
+    (".7z", ".bz2", ".deb", ".rar", ".rpm", ".tar", ".tgz", ".xz", ".zip", ".zst"): "unpack it",
     (".hwp", ".indd", ".pages", ".pub", ".sxw", ".vsd", ".vsdx", ".wpd", ".wps"): "save it as .docx or .pdf",
     (".azw", ".azw3", ".djvu", ".mobi", ".oxps", ".ps", ".xps"): "convert it to .pdf or .epub",
     (".numbers", ".sxc", ".wk1", ".xlsb"): "save it as .xlsx",
@@ -329,20 +330,25 @@ def _describe_unknown(path: Path) -> str:
     """Return why a file without a reader is skipped."""
     if _is_picture(path):
         return f"a picture: {how_to_use_ocr()}"
-    extension = path.suffix.lower()
-    reason = f"no reader for {extension}"
+    inner = inner_path(path)
+    extension = inner.suffix.lower()
+    in_gzip = " in gzip" if inner != path else ""
+    reason = f"no reader for {extension}{in_gzip}"
     if extension == ".xml":
-        reason += " that is neither DocBook nor Mallard"
+        reason += ", except sections, chapters and books of DocBook and pages of Mallard"
     return f"{reason}; {_advise(path)}"
 
 
 def _advise(path: Path) -> str:
     """Return what to do with a file without a reader."""
-    extension = path.suffix.lower()
+    inner = inner_path(path)
+    extension = inner.suffix.lower()
     text = _first_text(path)
     for extensions, advice in (_MARKUP_ADVICE if text else _ADVICE).items():
         if extension in extensions:
             return advice
+    if inner != path:
+        return "unpack it"
     if _MANUAL_PAGE.search(text):
         return "write its text with man -l"
     if text and extension in _TABLES:

@@ -70,9 +70,21 @@ def test_what_cannot_be_read_is_named(reason, monkeypatch, name, data, expected)
     assert reason(name, data).startswith(expected)
 
 
-@pytest.mark.parametrize("name", ["a.tar.gz", "mails.mbox.gz", "book.xml.gz"])
-def test_other_archives_are_refused_with_what_to_do(tmp_path, name):
-    file = tmp_path / name
-    file.write_bytes(gzip.compress(b"The lamp is lit."))
-    with pytest.raises(InputError, match="unpack it"):
-        run_ingest(file, tmp_path / "index", embedder=HashEmbeddings())
+@pytest.mark.parametrize(
+    ("name", "advice"),
+    [
+        ("a.tar.gz", "no reader for .tar in gzip; unpack it"),
+        ("mails.mbox.gz", "no reader for .mbox in gzip; unpack it"),
+        ("book.ps.gz", "no reader for .ps in gzip; convert it to .pdf or .epub"),
+        ("lamp.1.gz", "no reader for .1 in gzip; unpack it"),
+    ],
+)
+def test_other_archives_are_skipped_with_what_to_do(tmp_path, name, advice):
+    docs = tmp_path / "docs"
+    docs.mkdir()
+    (docs / name).write_bytes(gzip.compress(b"The lamp is lit."))
+    (docs / "a.txt").write_text("It is lit.")
+    summary = run_ingest(docs, tmp_path / "index", embedder=HashEmbeddings())
+    assert [skipped.reason for skipped in summary.skipped] == [advice]
+    with pytest.raises(InputError, match="unknown extension"):
+        run_ingest(docs / name, tmp_path / "index", embedder=HashEmbeddings())

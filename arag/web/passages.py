@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from urllib.parse import urlencode
 
-from arag.retrieval.corpus.documents import list_documents, name_kind
+from arag.retrieval.corpus.documents import list_documents
 from arag.retrieval.corpus.kept_by_view import KeptByView
 from arag.retrieval.corpus.types import ListedDocument
 from arag.retrieval.index import Index
@@ -40,7 +40,7 @@ def allow(document: ListedDocument, filters: Mapping[str, str]) -> bool:
     """Return whether filters let a document pass: empty ones do, and a folder is any whole names of a path."""
     if filters["folder"] and plain(f"/{filters['folder']}/") not in plain(f"/{document.path}"):
         return False
-    if filters["kind"] not in {"", name_kind(document.kind)}:
+    if filters["kind"] not in {"", document.kind}:
         return False
     if not filters["after"] and not filters["before"]:
         return True

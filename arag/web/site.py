@@ -20,7 +20,6 @@ from starlette.staticfiles import StaticFiles
 
 from arag.errors import ARAGError
 from arag.page import render, stream
-from arag.retrieval.corpus.documents import name_kind
 from arag.retrieval.corpus.moved import find_moved
 from arag.retrieval.index import Index
 from arag.retrieval.tools.fused import find_passages
@@ -90,7 +89,7 @@ class Site:
             title=query or "Search",
             query=query,
             filters=filters,
-            kinds=sorted({name_kind(document.kind) for document in documents} - {""}),
+            kinds=sorted({document.kind for document in documents} - {""}),
             folders=sorted({document.path.rpartition("/")[0] for document in documents} - {""})[:_MAX_FOLDERS],
             paths={document.id: document.path for document in documents},
             hits=hits,

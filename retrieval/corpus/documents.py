@@ -36,6 +36,7 @@ _SPELLINGS = {
     "htm": "html",
     "xhtml": "html",
     "text": "txt",
+    "debian": "txt",
     "markdown": "md",
     "jpeg": "jpg",
     "tiff": "tif",
@@ -69,9 +70,9 @@ def list_documents(view: View, where: Mapping[str, Any] | None, sort: str, start
 
 def _describe(record: DocumentRecord, path: str, metadata: Mapping[str, Any], reading: Reading) -> ListedDocument:
     source = record.source or _first_value(metadata, ["source"])
-    kind = _find_extension(source)
+    kind = _find_kind(source)
     if not kind and not record.source:  # the id of a part of a file ends in anything, such as an email's domain
-        kind = _find_extension(record.id)
+        kind = _find_kind(record.id)
     known = {name: value for name, value in metadata.items() if not _is_of_template(name, value, kind)}
     return ListedDocument(
         id=record.id,
@@ -98,15 +99,12 @@ def _is_of_template(name: str, value: object, kind: str) -> bool:
     return name in _AUTHORS and text in _TEMPLATE_AUTHORS
 
 
-def name_kind(kind: str) -> str:
-    """Return the usual name of a kind: `htm` and `html` are one."""
-    return _SPELLINGS.get(kind, kind)
-
-
-def _find_extension(name: str) -> str:
+def _find_kind(name: str) -> str:
+    """Return the extension in a name, as it is usually written: `htm` and `html` are one."""
     path = _HOST.sub("", name).removesuffix(".gz")  # a host ends in a dot and letters, too
     found = _EXTENSION.fullmatch(PurePath(path).suffix)
-    return found[1].lower() if found else ""
+    extension = found[1].lower() if found else ""
+    return _SPELLINGS.get(extension, extension)
 
 
 def _first_value(metadata: Mapping[str, Any], names: Iterable[str]) -> str:

@@ -129,6 +129,15 @@ def test_a_hit_repeats_no_sentence_and_names_no_part_of_its_own_document(arag, t
     assert "same sentences are in" not in out
 
 
+def test_the_line_below_a_title_is_not_shown(arag, tmp_path):
+    place = ["--index", tmp_path / "index"]
+    text = "1. Mills\n--------\n\n     The mill turns.\n\n2. Koptein\n----------\n\n     The maker was born in Orra.\n"
+    arag("ingest", write_corpus(tmp_path / "docs", {"a.txt": text}), *place)
+    out = arag("search", "keyword", "Koptein", "maker", *place)[1]
+    assert "2. Koptein: The maker was born in Orra." in out
+    assert "---" not in out
+
+
 def test_a_page_about_a_question_comes_before_one_with_a_single_sentence_like_it(arag, tmp_path):
     docs = {
         "tour.md": "The mill has a wheel. Corn is ground at night. Please crop a photo. Rain fills the pond.",

@@ -82,7 +82,8 @@ def _mark_gaps(section: Iterable[ShownSentence]) -> Iterator[str]:
         text = sentence.lines or _without_markup(sentence.text)
         if next_position not in {None, sentence.position} and not text.startswith(CUT):
             text = f"{CUT}\n{text}" if sentence.lines else f"{CUT} {text}"
-        yield text
+        if not sentence.is_rule():
+            yield text
         next_position = sentence.position + 1
 
 

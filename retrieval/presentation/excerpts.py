@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
@@ -15,6 +16,7 @@ from arag.text.normalise import HEADING_BOUNDARY, is_title
 
 MAX_SENTENCE_CHARACTERS = 400  # a longer sentence is cut
 
+_RULE = re.compile(r"([-=~^*_+#.])\1{2,}")
 _MAX_HEADINGS = 2  # that are named above a sentence: the nearest ones say most
 
 
@@ -35,6 +37,10 @@ class ShownSentence:
     """The whole sentence with its line ends and indents, if it is code and not cut."""
     under: tuple[str, ...] = ()
     """The headings above it, outermost first, and its table's header if that is not shown."""
+
+    def is_rule(self) -> bool:
+        """Return whether it is a line below a title, or across the text: a place to go on, with nothing to show."""
+        return _RULE.fullmatch(self.text.strip()) is not None
 
 
 @dataclass(frozen=True, slots=True)

@@ -336,7 +336,7 @@ def _list_pieces(excerpt: Excerpt) -> list[_Piece]:
         if sentence.under and sentence.under != above:
             heading = _join_headings(sentence.under)
         above = sentence.under
-        if _is_heading(excerpt, place):
+        if _is_heading(excerpt, place) or sentence.is_rule():
             continue
         text = sentence.lines or _tidy_row(sentence.text)
         if _follows_gap(excerpt, place) and not heading and not text.startswith(CUT):

@@ -129,6 +129,14 @@ def test_a_hit_repeats_no_sentence_and_names_no_part_of_its_own_document(arag, t
     assert "same sentences are in" not in out
 
 
+def test_code_of_which_a_part_is_found_is_shown_to_its_end(arag, tmp_path):
+    place = ["--index", tmp_path / "index"]
+    code = "    [org/mill]\n    path=left\n\n    [org/wheel]\n    enable-wheel=false\n"
+    text = f"# Settings\n\n{'The carts stand in the yard. ' * 30}\n\n{code}\nThen it is over.\n"
+    arag("ingest", write_corpus(tmp_path / "docs", {"a.txt": text}), *place)
+    assert "enable-wheel=false" in arag("search", "keyword", "path", *place)[1]
+
+
 def test_the_line_below_a_title_is_not_shown(arag, tmp_path):
     place = ["--index", tmp_path / "index"]
     text = "1. Mills\n--------\n\n     The mill turns.\n\n2. Koptein\n----------\n\n     The maker was born in Orra.\n"

@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from itertools import pairwise
 
+from arag.retrieval.presentation.code_lines import code_lines
 from arag.retrieval.presentation.sentences import sentence_line
 from arag.retrieval.presentation.table_rows import find_header, is_row
 from arag.retrieval.types import Chunk
@@ -44,6 +45,7 @@ class _Reach:
 _WINDOW = _Reach(before=1, after=2)  # in a part of a long document
 _AFTER_LEAD_IN = 3
 _FIRST_ROWS = 3
+_MAX_CODE_CHARACTERS = 300  # that are added to code of which a part is shown
 _MAX_GAP_CHARACTERS = 160  # that are left out between two sentences: for people, no more are too few to leave out
 
 
@@ -77,7 +79,7 @@ def expand(
 
 
 def find_missed(chunk: Chunk, shown: Collection[int]) -> set[int]:
-    """Return, for people, what colons and headers of tables lead to, and what is left out, if little, or a case."""
+    """Return, for people, what colons and headers of tables lead to, the rest of code, and what little is left out."""
     missed: set[int] = set()
     for position in shown:
         if _LEAD_IN.search(sentence_line(chunk, position)):
@@ -85,6 +87,7 @@ def find_missed(chunk: Chunk, shown: Collection[int]) -> set[int]:
         if position + 1 < len(chunk.sentences) and _FOLLOWS.match(sentence_line(chunk, position + 1)):
             missed.add(position + 1)
         missed.update(_find_first_rows(chunk, position, shown))
+        missed.update(_find_rest_of_code(chunk, position))
     for before, after in pairwise(sorted(missed.union(shown))):
         gap = range(before + 1, after)
         characters = sum(len(sentence_line(chunk, position)) for position in gap)
@@ -117,6 +120,19 @@ def _find_first_rows(chunk: Chunk, position: int, shown: Collection[int]) -> lis
         if is_labelled or chunk.sentences[below].header == header:
             rows.append(below)
     return rows[:_FIRST_ROWS] if set(rows).isdisjoint(shown) else []
+
+
+def _find_rest_of_code(chunk: Chunk, position: int) -> list[int]:
+    """Return the positions of the code that goes on after a part of it, if that is short."""
+    rest: list[int] = []
+    characters = 0
+    for following in range(position + 1, len(chunk.sentences)):
+        characters += len(sentence_line(chunk, following))
+        is_code = code_lines(chunk, following - 1) and code_lines(chunk, following)
+        if not is_code or characters > _MAX_CODE_CHARACTERS or not _is_one_text(chunk, (position, following)):
+            break
+        rest.append(following)
+    return rest
 
 
 def _is_one_text(chunk: Chunk, positions: Iterable[int]) -> bool:

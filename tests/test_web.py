@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import io
 import re
 import socket
@@ -178,6 +179,19 @@ def test_a_hit_of_a_pdf_opens_the_picture_of_the_page_with_the_sentence_marked(c
     assert rows.min() == pytest.approx(1 - 412 / 842, abs=0.02)  # around the sentence's line, and nowhere else
     assert rows.max() == pytest.approx(1 - 396 / 842, abs=0.02)
     assert not find_marked(client, re.sub(r"&at=\d+", "", address)).any()
+
+
+def test_a_pdf_in_gzip_opens_its_page_too(tmp_path):
+    pages = Pages()
+    pages.lines(72, 700, ["The mill turns.", "Its lamp is lit at dusk."])
+    pages.show()
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs" / "mill.pdf.gz").write_bytes(gzip.compress(pages.finish()))
+    run_ingest(tmp_path / "docs", tmp_path / "index", embedder=HashEmbeddings())
+    with open_index(tmp_path / "index", embedder=HashEmbeddings()) as index:
+        app = Site(index, agent=None, model="", reports=None).make_app("token", 80)
+        client = TestClient(app, base_url="http://localhost", cookies={"arag-80": "token"})
+        assert find_marked(client, first_hit(client, "lamp dusk").figure.img["src"]).any()
 
 
 def test_the_page_with_the_sentence_that_matched_best_is_shown_and_links_lead_to_the_pages_around_it(tmp_path):

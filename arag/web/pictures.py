@@ -10,6 +10,7 @@ import pypdfium2
 from numpy.typing import NDArray
 from PIL import Image, ImageChops, ImageDraw
 
+from arag.ingest.formats.compressed import read_packed
 from arag.ingest.formats.pdf.finding import find_sentences
 from arag.ingest.formats.pdf.words import Word
 
@@ -22,7 +23,7 @@ _FAST = 1  # compression that takes little time: the picture is not sent over a 
 
 def find_page(path: str, text: str, spans: Sequence[Sequence[int]], first: int, last: int) -> list[int]:
     """Return the page that has the first sentence best that any has, how far down in percent, and the last page."""
-    document = pypdfium2.PdfDocument(path)
+    document = pypdfium2.PdfDocument(read_packed(path))
     numbers = range(first, last + 1)
     for span in spans:
         found = {number: find_sentences(document[number - 1], text, [span])[0] for number in numbers}
@@ -38,7 +39,7 @@ def find_page(path: str, text: str, spans: Sequence[Sequence[int]], first: int, 
 
 def draw_page(path: str, text: str, spans: Sequence[Sequence[int]], number: int) -> NDArray[np.uint8]:
     """Draw a page, counted from 1, with some sentences marked: the bytes of a PNG file."""
-    document = pypdfium2.PdfDocument(path)
+    document = pypdfium2.PdfDocument(read_packed(path))
     if document.get_formtype():
         document.init_forms()  # or the values in its fields are not drawn
     page = document[number - 1]

@@ -127,7 +127,7 @@ class Site:
         _, path, original, warning = self._find(chunk.document_id)
         starts = request.query_params.getlist("at")
         link, page, percent, last_page = passages.address(chunk.id, starts).partition("#")[0], 0, 0, 0
-        if original is not None and original.suffix.lower() == ".pdf" and chunk.pages:
+        if original is not None and original.name.lower().removesuffix(".gz").endswith(".pdf") and chunk.pages:
             page, percent, last_page = find_page(original, chunk.text, passages.list_spans(chunk, starts), chunk.pages)
             page = min(_read_number(request.query_params.get("page", "")) or page, last_page)
             shown = passages.find_chunk_on(self.index, chunk, page)

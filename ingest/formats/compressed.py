@@ -19,6 +19,15 @@ def inner_path(path: Path) -> Path:
     return path.with_suffix("") if path.suffix.lower() == GZIP else path
 
 
+def read_packed(path: str) -> str | bytes:
+    """Return what a file in gzip holds, and of another file its path, for a library that takes either.
+
+    Raises:
+        FormatError: The file is damaged, or what it holds is too large.
+    """
+    return _unpack(path) if path.lower().endswith(GZIP) else path
+
+
 @contextmanager
 def unpacked(path: Path) -> Iterator[Path]:
     """Yield the path of a temporary file with what a file in gzip holds.
@@ -26,6 +35,14 @@ def unpacked(path: Path) -> Iterator[Path]:
     Raises:
         FormatError: The file is damaged, or what it holds is too large.
     """
+    data = _unpack(path)
+    with TemporaryDirectory() as folder:
+        inner = Path(folder, inner_path(path).name)
+        inner.write_bytes(data)
+        yield inner
+
+
+def _unpack(path: Path | str) -> bytes:
     try:
         with gzip.open(path) as file:
             data = file.read(MAX_FILE_BYTES + 1)
@@ -33,7 +50,4 @@ def unpacked(path: Path) -> Iterator[Path]:
         raise FormatError(f"a damaged gzip archive: {error}") from error
     if len(data) > MAX_FILE_BYTES:
         raise FormatError(f"more than {MAX_FILE_BYTES // 1_000_000} MB in a gzip archive")
-    with TemporaryDirectory() as folder:
-        inner = Path(folder, inner_path(path).name)
-        inner.write_bytes(data)
-        yield inner
+    return data

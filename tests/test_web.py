@@ -718,6 +718,7 @@ def test_the_process_that_draws_pages_is_ready_before_the_first_request(folder, 
 def test_what_stands_for_itself_is_one_keyword(tmp_path):
     literals = ["--force", "-a", "net.listen", "C++", ".htaccess", "/etc/fstab", "#include", "std::string", "mod_ident"]
     literals += ["8,50", "12:15", "0.9.12"]
+    literals += ["Ctrl+Z", "Ctrl++", "C++11", "AT&T", "km/h", "a.b", "x86/64", "Strg+Bild-ab"]
     records = []
     for number, literal in enumerate(literals):
         parts = re.sub(r"\W|_", " ", literal)
@@ -732,3 +733,4 @@ def test_what_stands_for_itself_is_one_keyword(tmp_path):
             first = search(client, q=f"the {literal}").select_one(".hits a")
             assert f"with{number}" in first["href"]
         assert texts(search(client, q="mod_idnet").select(".warn")) == ["Not found: mod_idnet (closest: mod_ident)."]
+        assert texts(search(client, q="read/write, e.g. long").select(".warn")) == ["Not found: read."]

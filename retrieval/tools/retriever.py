@@ -15,6 +15,7 @@ from arag.retrieval.index import Index
 from arag.retrieval.tools.documents import make_document
 from arag.retrieval.types import Hit
 from arag.text.normalise import without_division_signs
+from arag.text.scripts import SPACED
 from arag.text.words import list_terms
 
 Search: TypeAlias = Literal["semantic", "keyword"]
@@ -22,6 +23,14 @@ Search: TypeAlias = Literal["semantic", "keyword"]
 _QUOTED = re.compile(r"[\"“]([^\"“”]+)[\"”]")
 # Also a version or a time of the day. A space sets thousands apart where no other number begins so, as in 1 024.
 _NUMBER = re.compile(r"(?<![\w.,:/-])(?:[1-9]\d{0,2} 0\d\d(?: \d{3})*(?:[.,]\d+)?|v?\d+(?:[.,:]\d+)+)(?![\w/-])")
+_PART = f"[{SPACED}]+(?:['’-][{SPACED}]+)*"
+_ABBREVIATION = r"[a-z]\.(?:[A-Za-z]\.)+"  # such as "e.g."
+# A shortcut, a unit, an address...: `Ctrl+Z`, `Ctrl+-`, `C++11`, `AT&T`, `km/h`, `python3.1`.
+_JOINED = re.compile(
+    rf"(?<![{SPACED}_./:#+&@-])(?!{_ABBREVIATION}){_PART}(?:\++{_PART}|[&@/.:]{_PART}|\+[^\w\s,.;:?!)])+"
+)
+# Other words that a slash, a full stop or a colon joins are words of their own, such as `read/write`.
+_IS_ONE_WORD = re.compile(rf"[+&@]|(?<![{SPACED}'’-])[{SPACED}](?![{SPACED}'’-])|(?<=[/.:])\d")
 _MAX_KEYWORDS = 50  # of one query: each is looked for in the whole corpus
 
 
@@ -85,7 +94,7 @@ class IndexRetriever(BaseRetriever):
 
 
 def list_keywords(query: str) -> list[str]:
-    """Return what is quoted in a query, numbers such as `8.50`, names as in programs, and words; else all of it.
+    """Return what is quoted in a query, numbers such as `8.50`, what signs join, and words; else all of it.
 
     Common English words are left out.
     """
@@ -93,8 +102,14 @@ def list_keywords(query: str) -> list[str]:
     quoted = list_quoted(query)
     rest = _QUOTED.sub(" ", query)
     numbers = _NUMBER.findall(rest)
-    terms = list_terms(_NUMBER.sub(" ", rest))
-    return [*quoted, *numbers, *terms][:_MAX_KEYWORDS] or [query]
+    rest = _NUMBER.sub(" ", rest)
+    joined = [term for term in _JOINED.findall(rest) if _IS_ONE_WORD.search(term)]
+    terms = list_terms(_JOINED.sub(_without_joined, rest))
+    return [*quoted, *numbers, *joined, *terms][:_MAX_KEYWORDS] or [query]
+
+
+def _without_joined(term: re.Match[str]) -> str:
+    return " " if _IS_ONE_WORD.search(term[0]) else term[0]
 
 
 def list_quoted(query: str) -> list[str]:

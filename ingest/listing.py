@@ -330,10 +330,8 @@ def _describe_unknown(path: Path) -> str:
     """Return why a file without a reader is skipped."""
     if _is_picture(path):
         return f"a picture: {how_to_use_ocr()}"
-    inner = inner_path(path)
-    extension = inner.suffix.lower()
-    in_gzip = " in gzip" if inner != path else ""
-    reason = f"no reader for {extension}{in_gzip}"
+    extension = path.name.removeprefix(inner_path(path).stem).lower()  # such as `.ps.gz`
+    reason = f"no reader for {extension}"
     if extension == ".xml":
         reason += ", except sections, chapters and books of DocBook and pages of Mallard"
     return f"{reason}; {_advise(path)}"

@@ -73,10 +73,10 @@ def test_what_cannot_be_read_is_named(reason, monkeypatch, name, data, expected)
 @pytest.mark.parametrize(
     ("name", "advice"),
     [
-        ("a.tar.gz", "no reader for .tar in gzip; unpack it"),
-        ("mails.mbox.gz", "no reader for .mbox in gzip; unpack it"),
-        ("book.ps.gz", "no reader for .ps in gzip; convert it to .pdf or .epub"),
-        ("lamp.1.gz", "no reader for .1 in gzip; unpack it"),
+        ("a.tar.gz", "no reader for .tar.gz; unpack it"),
+        ("mails.mbox.gz", "no reader for .mbox.gz; unpack it"),
+        ("book.ps.gz", "no reader for .ps.gz; convert it to .pdf or .epub"),
+        ("lamp.1.gz", "no reader for .1.gz; unpack it"),
     ],
 )
 def test_other_archives_are_skipped_with_what_to_do(tmp_path, name, advice):

@@ -197,6 +197,15 @@ def test_chunks_with_a_keyword_only_within_longer_words_come_behind_the_others(a
     assert ("All are shown:" in out, out.count("\n[")) == (True, 7)
 
 
+def test_sentences_with_a_keyword_as_a_word_are_shown_and_not_those_with_it_inside_longer_words(arag, tmp_path):
+    text = f"Start typing the name. Mice with a pinwheel turn. {'Wait a while. ' * 9}Confirm the PIN there. Then go."
+    place = ["--index", tmp_path / "index"]
+    arag("ingest", write_corpus(tmp_path / "docs", {"connect.md": text, "other.md": "They are typing."}), *place)
+    out = arag("search", "keyword", "PIN", *place)[1]
+    assert "[connect.md:0] connect: … Confirm the PIN there. …\n" in out
+    assert "They are typing." in out
+
+
 def test_headings_are_shown_to_people_without_marks_and_chunks_of_headings_come_last(arag, tmp_path):
     docs = {
         "menu.md": "# Colours\n\n## Colour profiles\n\n## Problems with colours\n",

@@ -303,6 +303,17 @@ def test_a_question_shows_the_sentence_nearest_in_meaning_beside_those_with_its_
     assert "It was in use by the guild." not in words
 
 
+def test_of_a_short_keyword_the_sentence_with_it_as_a_word_is_shown(tmp_path):
+    filler = "Ships came and went, year after year, without a line about them in any book that was kept. " * 9
+    text = f"Begin by typing the name. {filler}Now confirm the PIN."
+    with open_index(write_index(tmp_path, {"a.md": text}), embedder=HashEmbeddings()) as index:
+        app = Site(index, agent=None, model="", reports=None).make_app("token", 80)
+        client = TestClient(app, base_url="http://localhost", cookies={"arag-80": "token"})
+        shown = texts(search(client, q="PIN").select(".hits p"))
+    assert "Now confirm the PIN." in shown
+    assert "Begin by typing the name." not in shown
+
+
 def test_code_is_shown_with_its_lines(tmp_path):
     code = "turn('wheel')\n    stop('wheel')"
     location = write_index(tmp_path, {"a.md": f"# Mill\n\nTurn it:\n\n{code}\n\nThe end of the wheel."})

@@ -10,25 +10,38 @@ from itertools import pairwise
 
 from arag.retrieval.types import Chunk, Hit
 from arag.text.normalise import searchable
-from arag.text.scripts import is_east_asian
+from arag.text.scripts import SPACED, is_east_asian
 
 KeywordOffsets = dict[int, dict[str, int]]
 """By position, the keywords that a sentence holds, each with its offset in the sentence as it is shown."""
 
+_EDGE = rf"(?:(?<![{SPACED}])|(?![{SPACED}]))"  # of a word
+_SHORT = 3  # letters: so short a keyword begins many other words, as `AC` begins "access"
 
-def find_keywords(chunk: Chunk, keywords: Sequence[str], whole_words: Sequence[str] = ()) -> KeywordOffsets:
+
+def find_keywords(
+    chunk: Chunk,
+    keywords: Sequence[str],
+    whole_words: Sequence[str] = (),
+    *,
+    prefer_words: bool = False,
+) -> KeywordOffsets:
     """Find the sentences of a chunk that hold keywords, or words that are not part of longer words.
 
-    A keyword that spans several sentences counts for each of them.
+    A keyword that spans several sentences counts for each of them. With `prefer_words`, places inside longer words
+    count only if the chunk has the keyword nowhere else.
     """
+    sentences = _join_sentences(chunk)
     patterns: dict[str, str] = {}
     for word in whole_words:
         pattern = re.escape(searchable(word))
         patterns[word] = pattern if is_east_asian(word) else rf"\b{pattern}\b"  # no spaces bound their words
     for keyword in keywords:
-        patterns[keyword] = re.escape(searchable(keyword))
+        if prefer_words:
+            patterns[keyword] = _prefer_words(keyword, sentences.text)
+        else:
+            patterns[keyword] = re.escape(searchable(keyword))
 
-    sentences = _join_sentences(chunk)
     offsets: KeywordOffsets = {}
     for keyword, pattern in patterns.items():
         for match in re.finditer(pattern, sentences.text):
@@ -38,6 +51,21 @@ def find_keywords(chunk: Chunk, keywords: Sequence[str], whole_words: Sequence[s
                 offset = max(0, match.start() - sentences.starts[position])
                 offsets.setdefault(position, {}).setdefault(keyword, offset)
     return offsets
+
+
+def begin_word(keyword: str) -> str:
+    """Return a pattern for a keyword that is or begins a word: `drop` in "dropped", but not `view` in "Overview"."""
+    return _EDGE + re.escape(searchable(keyword))
+
+
+def _prefer_words(keyword: str, text: str) -> str:
+    """Return the pattern for the best places of a keyword in a text: words, their beginnings, or else all."""
+    begins = begin_word(keyword)
+    patterns = [begins]
+    if len(keyword) <= _SHORT:
+        patterns.insert(0, f"{begins}s?{_EDGE}")
+    everywhere = re.escape(searchable(keyword))
+    return next((pattern for pattern in patterns if re.search(pattern, text)), everywhere)
 
 
 def matched_sentences(hit: Hit) -> list[int]:

@@ -48,14 +48,14 @@ def excerpt_for_keywords(
         document_frequency: How many chunks hold each keyword: rarer keywords count more.
         is_best: Whether the hit is one of the search's best.
         seen: Positions of the sentences that the conversation has seen.
-        for_people: Whether lines that are nothing but keywords come last.
+        for_people: Whether lines that are nothing but keywords come last, as do keywords inside longer words.
     """
     chunk = hit.chunk
     keywords = list(hit.keyword_counts)
     scattered_words: list[str] = []
     for words in hit.scattered.values():
         scattered_words += words
-    found = find_keywords(chunk, keywords, scattered_words)
+    found = find_keywords(chunk, keywords, scattered_words, prefer_words=for_people)
     found = _prefer_others(found, find_listed(chunk))
     if for_people:
         found = _prefer_others(found, _find_bare(chunk, found))

@@ -13,7 +13,7 @@ from arag.retrieval.index import Index
 from arag.retrieval.presentation.context import expand
 from arag.retrieval.presentation.excerpts import ShownSentence
 from arag.retrieval.presentation.for_people import NEAREST, without_contents
-from arag.retrieval.presentation.matches import find_keywords
+from arag.retrieval.presentation.matches import begin_word, find_keywords
 from arag.retrieval.presentation.render import list_closest
 from arag.retrieval.presentation.selection import (
     Selection,
@@ -28,7 +28,6 @@ from arag.retrieval.search.spellings import swap_apostrophes
 from arag.retrieval.tools.retriever import is_quoted, list_keywords, list_quoted
 from arag.retrieval.types import Chunk, Hit, KeywordResults, SemanticResults
 from arag.text.normalise import searchable
-from arag.text.scripts import SPACED
 
 HITS = 30  # of each search, and of both together
 _NEAR = 10  # if no keyword is anywhere
@@ -184,8 +183,8 @@ def _with_context(shown: ShownHit, matched: list[int]) -> ShownHit:
 
 
 def _begins_word(keyword: str, chunk: Chunk) -> bool:
-    """Return whether a keyword is or begins a word of a chunk: `drop` in "dropped", but not `view` in "Overview"."""
-    return re.search(rf"(?<![{SPACED}]){re.escape(searchable(keyword))}", searchable(chunk.text)) is not None
+    """Return whether a keyword is or begins a word of a chunk."""
+    return re.search(begin_word(keyword), searchable(chunk.text)) is not None
 
 
 def _order_sentences(shown: ShownHit, by_keyword: KeywordResults) -> list[int]:
@@ -225,6 +224,6 @@ def _weigh_sentences(hit: Hit, by_keyword: KeywordResults) -> dict[int, float]:
     if hit.similarities:
         return dict(hit.similarities)
     weights: dict[int, float] = {}
-    for position, found in find_keywords(hit.chunk, list(hit.keyword_counts)).items():
+    for position, found in find_keywords(hit.chunk, list(hit.keyword_counts), prefer_words=True).items():
         weights[position] = sum(1 + 1 / by_keyword.document_frequency.get(keyword, 1) for keyword in found)
     return weights

@@ -102,6 +102,9 @@ def test_a_search_shows_people_all_hits_in_the_order_of_their_rank(arag, tmp_pat
     out = arag("search", "keyword", "keeper", "mills", *place)[1]
     assert "The best 5 of 14 chunks" in out
     assert (out.count("\n["), "(more: -k 10):" in out, "[menu.md:0]" in out) == (5, True, True)
+    out = arag("search", "keyword", "number", "corn", *place, "-k", 1)[1]
+    assert "The best 2 of 14 chunks" in out  # the best of each keyword
+    assert "(more: -k 4):" in out
     assert "All are shown:" in arag("search", "keyword", "keeper", *place, "-k", 14)[1]
 
 

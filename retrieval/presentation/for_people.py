@@ -187,7 +187,8 @@ def _take_distinct(found: Sequence[ShownHit], most: int) -> Selection:
 
 def _name_others(selection: Selection, top_k: int) -> str:
     """Return how many chunks have the same sentences as those shown, and how to see more."""
-    more = f" (more: -k {2 * top_k})"
+    most = max(top_k, len(selection.full))  # of more keywords, each has its best chunk
+    more = f" (more: -k {2 * most})"
     copies = len(selection.list_copies(selection.full))
     if copies:
         return f", and {copies:,} with the same sentences{more}"

@@ -861,3 +861,18 @@ def test_lines_of_code_with_their_numbers_are_no_table(read):
     pages.rows(700, [50, 80], [(str(number), line) for number, line in enumerate(code, 9)], pitch=12)
     found = read("a.pdf", pages.finish()).text.splitlines()
     assert found == ["9 while sluice is open:", "10 grind(rye)", "11 weigh(flour)", "12 close()"]
+
+
+# --- labels in the margin ---
+
+
+def test_labels_in_the_margin_do_not_interrupt_sentences(read):
+    pages = Pages()
+    pages.lines(150, 700, ["The class makes invoices, and their", "head shows the address below them. By de-"])
+    pages.text(96, 672, "\\doctype", 9)
+    pages.lines(150, 672, ["fault it makes an invoice, but one may"])
+    pages.text(107, 658, "\\dated", 9)
+    pages.lines(150, 658, ["choose a day on which it was made.", "It is printed at the right."])
+    text = read("a.pdf", pages.finish()).text
+    assert "default it makes an invoice, but one may\nchoose a day" in text
+    assert text.startswith("\\doctype \\dated The class")

@@ -16,6 +16,7 @@ from arag.ingest.formats.pdf.fonts import Fonts
 from arag.ingest.formats.pdf.glyphs import read_text
 from arag.ingest.formats.pdf.joined import JoinedLetters
 from arag.ingest.formats.pdf.lost_spaces import add_lost_spaces
+from arag.ingest.formats.pdf.margin import move_labels
 from arag.ingest.formats.pdf.pieces import Piece
 from arag.ingest.formats.pdf.rows import find_rows
 from arag.ingest.formats.pdf.ruled import find_ruled_tables
@@ -47,7 +48,7 @@ def page_lines(page: pypdfium2.PdfTextPage, joined: JoinedLetters, fields: Seque
     may_turn = not fields  # whose places are as on the page
     text = add_lost_spaces(read_text(page, may_turn=may_turn))
     words = map(join_spaced_letters, read_lines(page.page, text, joined))
-    lines = list(separate_columns(insert_fields(list(words), fields)))
+    lines = move_labels(separate_columns(insert_fields(list(words), fields)))
     mark_hyphens(lines)
     fonts = Fonts(page.raw)
     tables, below = find_ruled_tables(lines, find_grids(page.page, text), fonts, text)

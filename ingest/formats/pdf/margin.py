@@ -1,0 +1,92 @@
+"""Sets labels in the left margin of a page of a PDF, as in a manual of commands, before the paragraphs beside them."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from itertools import pairwise
+from typing import NamedTuple
+
+from arag.ingest.formats.pdf.pieces import STRAIGHT
+from arag.ingest.formats.pdf.rows import Extent
+from arag.ingest.formats.pdf.words import Word
+
+_MIN_GAP = 0.3  # times the height of the type, from a label to the edge of the text
+_MAX_GAP = 2.0  # what ends farther off may be a cell of a table
+_MAX_INDENT = 3.0  # times the height: of the first line of a paragraph
+_SAME = 0.2  # times the height
+_MIN_LINES = 5  # at the edge of the text, for each other one that begins in the margin
+_MAX_PITCH = 2.0  # times the height, from one line of a paragraph to the next
+_FULL = 0.8  # of the width of the text: the last line of a paragraph is seldom as long
+_LABEL = re.compile(r"(?!\S{1,5}[.:)\]]$).*[^\W\d_]{2}.*")  # unlike the number of a section or an item
+_END = re.compile(r".*[.:;!?…][^\w\s]*")
+
+
+class _Line(NamedTuple):
+    label: list[Word]
+    text: list[Word]
+
+
+def move_labels(lines: Sequence[list[Word]]) -> list[list[Word]]:
+    """Return the lines of a page, with labels in the margin, beside a line within a sentence, before its paragraph."""
+    if not lines:
+        return []
+    text = _find_text(lines)
+    divided = [_divide(line, text.left) for line in lines]
+    if not _is_margin(divided, text.left):
+        return list(lines)
+    moved = [list(lines[0])]
+    first = moved[0]  # line of the paragraph
+    labels = len(divided[0].label)  # words before it
+    for above, line in pairwise(divided):
+        if _goes_on(above.text, line.text, text):
+            first[labels:labels] = _beside(first[-1], line.label)
+            labels += len(line.label)
+            moved.append(line.text)
+        else:
+            first = [*line.label, *line.text]
+            labels = len(line.label)
+            moved.append(first)
+    return moved
+
+
+def _find_text(lines: Iterable[list[Word]]) -> Extent:
+    """Return where most lines begin, and where the longest ends."""
+    lefts = Counter(round(line[0].left) for line in lines)
+    [(left, _)] = lefts.most_common(1)
+    right = max(line[-1].right for line in lines)
+    return Extent(left, right)
+
+
+def _divide(line: list[Word], edge: float) -> _Line:
+    """Return a line with its label in the margin apart, if it has one."""
+    for number, (before, word) in enumerate(pairwise(line), 1):
+        gap = (edge - before.right) / word.height
+        indent = (word.left - edge) / word.height
+        is_beside = _MIN_GAP < gap < _MAX_GAP and -_SAME < indent < _MAX_INDENT
+        if is_beside and _LABEL.fullmatch(" ".join(word.text for word in line[:number])):
+            return _Line(line[:number], line[number:])
+    return _Line([], line)
+
+
+def _is_margin(lines: Iterable[_Line], edge: float) -> bool:
+    """Return whether hardly any lines but those with labels begin on the left of an edge."""
+    lefts = sorted(line.text[0].left for line in lines)
+    outside = bisect_left(lefts, edge - STRAIGHT)
+    at_edge = bisect_left(lefts, edge + STRAIGHT) - outside
+    return at_edge >= _MIN_LINES * max(outside, 1)
+
+
+def _goes_on(above: list[Word], line: list[Word], text: Extent) -> bool:
+    """Return whether a sentence goes on from one line of a text to the next one."""
+    pitch = above[0].bottom - line[0].bottom
+    is_next = 0 < pitch < _MAX_PITCH * line[0].height
+    is_full = above[-1].right - text.left > _FULL * text.width
+    return is_next and is_full and not _END.fullmatch(above[-1].text)
+
+
+def _beside(word: Word, label: Iterable[Word]) -> list[Word]:
+    """Return the words of a label at the height of another word."""
+    return [part._replace(bottom=word.bottom, top=word.top) for part in label]

@@ -168,11 +168,13 @@ def test_the_kind_of_a_part_of_a_file_is_that_of_the_file(arag, tmp_path):
     (docs / "INBOX").write_text(mail.format("Message-ID: <2@mail.example.org>\n"))
     (docs / "records.jsonl").write_text('{"id": "www.mill.org", "text": "The mill turns."}\n{"text": "It grinds."}\n')
     (docs / "v1.2 notes.md").write_text("The mill is old.")
+    (docs / "README").write_text("The mill is of oak.")
     ingest(docs, tmp_path / "index", embedder=HashEmbeddings()).close()
     listed = json.loads(arag("list", "--index", tmp_path / "index", "--json")[1])["documents"]
     kinds = {document["id"]: document["kind"] for document in listed}
     assert kinds == {
         "INBOX#2@mail.example.org": "",
+        "README": "txt",
         "box.mbox#1@mail.example.com": "mbox",
         "box.mbox#2": "mbox",
         "records.jsonl#2": "jsonl",

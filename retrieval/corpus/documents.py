@@ -73,6 +73,8 @@ def _describe(record: DocumentRecord, path: str, metadata: Mapping[str, Any], re
     kind = _find_kind(source)
     if not kind and not record.source:  # the id of a part of a file ends in anything, such as an email's domain
         kind = _find_kind(record.id)
+    if not kind and record.source and "#" not in record.id:  # a whole file, such as README
+        kind = "txt"
     known = {name: value for name, value in metadata.items() if not _is_of_template(name, value, kind)}
     return ListedDocument(
         id=record.id,

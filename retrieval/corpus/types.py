@@ -79,7 +79,7 @@ class ListedDocument:
     author: str
     """Who wrote or sent it: `author`, `authors`, `creator`, `from` or `sender`; empty if nobody is named."""
     kind: str
-    """The extension of its file or id, as it is usually written (`html` for `page.htm`); `txt` for a file without one."""
+    """The extension of its file or id, in its usual spelling: `html` for `page.htm`, `txt` for a file without one."""
     chunks: int
     source: str
     """The file that it was read from, or an empty string."""

@@ -209,6 +209,12 @@ def test_lines_as_large_as_the_title_of_a_pdf(read, first):
     assert read("a.pdf", pdf(first, second, second, title="")).title == "Rules of the Harbour"
 
 
+def test_the_first_heading_is_the_title_of_a_pdf_if_others_are_below_it(read):
+    first = "+++Rules of the Harbour\nShips pay.\n++Dues\nAll pay."
+    second = "+++Later Rules\n" + "It is burnt in all of the lamps.\n" * 4
+    assert read("a.pdf", pdf(first, second, title="")).title == "Rules of the Harbour"
+
+
 @pytest.mark.parametrize(
     "first",
     [

@@ -66,8 +66,9 @@ def _divide(line: list[Word], edge: float) -> _Line:
         gap = (edge - before.right) / word.height
         indent = (word.left - edge) / word.height
         is_beside = _MIN_GAP < gap < _MAX_GAP and -_SAME < indent < _MAX_INDENT
-        if is_beside and _LABEL.fullmatch(" ".join(word.text for word in line[:number])):
-            return _Line(line[:number], line[number:])
+        label = line[:number]
+        if is_beside and _LABEL.fullmatch(" ".join(word.text for word in label)):
+            return _Line(label, line[number:])
     return _Line([], line)
 
 

@@ -26,7 +26,7 @@ from arag.ingest.formats.pdf.page import page_lines
 from arag.ingest.formats.pdf.paragraphs import mark_paragraphs
 from arag.ingest.formats.pdf.running import without_running_lines
 from arag.ingest.formats.pdf.scans import add_ocr_text, list_scans, name_scans, parse_ocr_texts
-from arag.ingest.formats.pdf.title import find_title
+from arag.ingest.formats.pdf.title import find_opening_title, find_title
 from arag.ingest.formats.scans import how_to_use_ocr
 from arag.ingest.formats.typography import Line
 from arag.text.normalise import collapse_whitespace, count
@@ -101,8 +101,10 @@ def read_pdf(path: Path, ocr_texts: str = "") -> Content:
         left_out += name_scans(list_scans(document, own_texts), len(pages))
     texts[-1:] = [join_blocks([*texts[-1:], *attached.texts])]
     text, page_starts = join_pages(texts)
+    own_title = _title(document)
+    printed_title = find_title([page.lines for page in pages])
     return Content(
-        title=_title(document) or find_title([page.lines for page in pages]),
+        title=own_title or printed_title or find_opening_title(text),
         text=text,
         page_starts=page_starts,
         metadata=_metadata(document),

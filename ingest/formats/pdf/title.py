@@ -22,6 +22,7 @@ _NAME_OF_PART = re.compile(
     r"(?:chapter|part|kapitel|teil|chapitre|capítulo|capitolo|глава|часть)\s+(?:\d+|[IVXLC]+|one|two|three)",
     re.IGNORECASE,
 )
+_OPENING = re.compile(r"# (?!\d)(\S+ .+)\n(?:(?!# ).*\n)*?## ")  # of several words, above headings of parts
 _MAX_PITCH = 2.2  # times the size of the type, from a line of a title to its next one
 _NOTES = re.compile(r"(?:\s?(?:[*∗†‡§¶]|\[\w\]))+$")
 _SIZE = attrgetter("size")
@@ -62,6 +63,14 @@ def find_title(pages: Sequence[Sequence[Line]]) -> str:
         if not is_outstanding or not _is_alone(lines, printed):
             return ""
     return collapse_whitespace(join_texts(map(_TEXT, lines)))
+
+
+def find_opening_title(text: str) -> str:
+    """Return the heading with which a text begins if the next one is below it; of equal ones, each may be of a part."""
+    opening = _OPENING.match(text)
+    if opening is None or _names_part(opening[1]):
+        return ""
+    return opening[1]
 
 
 def _without_notes(line: Line) -> Line:

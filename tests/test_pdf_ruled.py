@@ -229,3 +229,19 @@ def test_an_edge_of_colour_divides_rows(read):
         "Item: Desk | Count: 2 | Price: 100",
         "Item: Chair | Count: 4 | Price: 50",
     ]
+
+
+def test_frames_around_links_in_lines_of_prose_are_no_table(read):
+    pages = Pages()
+    lines = [
+        ["The harbour has", "two piers", "and", "one crane", "that the board"],
+        ["keeps for the", "whale oil", "and its", "ash ships", "of the north."],
+    ]
+    for y, line in zip([700, 686], lines, strict=True):
+        x = 70
+        for number, part in enumerate(line):
+            end = pages.text(x, y, part)
+            if number % 2:
+                pages.canvas.rect(x - 1, y - 3, end - x + 2, 14)
+            x = end + 3
+    assert read("a.pdf", pages.finish()).text == "\n".join(map(" ".join, lines))

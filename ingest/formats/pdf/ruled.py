@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Sequence
@@ -26,6 +27,7 @@ _MAX_LINES = 20  # of a cell: a box with more is a part of a page
 _MAX_GAPPED = 0.2  # of the lines of cells may have gaps that are as wide as those between columns
 _SAME_PLACE = 0.6  # points
 _KERNING = 0.02  # times the height of the type: how far apart, or over each other, two characters of a word are
+_SPACE = 0.35  # times the height of the type: nearer words go on; cells have wider margins
 _MANY_LINES = 3  # of each cell in a row: these are rows without rules between them
 
 Lines: TypeAlias = "list[Sequence[Word]]"
@@ -91,7 +93,7 @@ def find_ruled_tables(
         for number, line in enumerate(rest):
             divided = _divide_at_rules(line, grid, text)
             beside.append([word for word in divided if not words.add(number, word)])
-        if not _is_table(words):
+        if not _is_table(words) or _is_in_prose(words, beside):
             continue
         rest = beside
         first_line = words.numbers[0]
@@ -152,6 +154,22 @@ def _is_table(words: _Words) -> bool:
         if _has_rows_inside(list(cells.values())):
             return False
     return rows_of_several >= _MIN_ROWS and not _has_columns_inside(words)
+
+
+def _is_in_prose(words: _Words, beside: Sequence[Sequence[Word]]) -> bool:
+    """Return whether each line goes on outside the grid, which is the frames around links in several lines."""
+    return all(_touches(beside[number], words.grid) for number in words.numbers)
+
+
+def _touches(line: Sequence[Word], grid: Grid) -> bool:
+    """Return whether a word is across the left or the right edge of a grid, or directly beside it."""
+    nearest = math.inf
+    for word in line:
+        from_left = max(grid.lefts[0] - word.right, word.left - grid.lefts[0])
+        from_right = max(grid.lefts[-1] - word.right, word.left - grid.lefts[-1])
+        distance = min(from_left, from_right) - _SPACE * word.height
+        nearest = min(nearest, distance)
+    return nearest < 0
 
 
 def _has_rows_inside(cells: Sequence[Sequence[Sequence[Word]]]) -> bool:

@@ -63,9 +63,11 @@ def _find_text(lines: Iterable[list[Word]]) -> Extent:
 def _divide(line: list[Word], edge: float) -> _Line:
     """Return a line with its label in the margin apart, if it has one."""
     for number, (before, word) in enumerate(pairwise(line), 1):
-        gap = (edge - before.right) / word.height
-        indent = (word.left - edge) / word.height
-        is_beside = _MIN_GAP < gap < _MAX_GAP and -_SAME < indent < _MAX_INDENT
+        height = word.height
+        gap = edge - before.right
+        indent = word.left - edge
+        is_near = _MIN_GAP * height < gap < _MAX_GAP * height
+        is_beside = is_near and -_SAME * height < indent < _MAX_INDENT * height
         label = line[:number]
         if is_beside and _LABEL.fullmatch(" ".join(word.text for word in label)):
             return _Line(label, line[number:])

@@ -142,7 +142,7 @@ class SourceReader:
         return 0
 
     def _count_sentences(self, content: Content) -> None:
-        """Count the sentences at the beginning of a text, which is all of most."""
+        """Count the sentences at the beginning of a text: most texts are no longer."""
         part = content.text[:_SAMPLE_CHARACTERS]
         sentences = split_sentences(part, guess_headings=not content.marks_headings, is_code=content.is_code)
         self.workload.sample_sentences(len(part), sum(sentence.embedded for sentence in sentences))

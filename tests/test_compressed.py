@@ -3,27 +3,24 @@
 from __future__ import annotations
 
 import gzip
-import io
 
 import pytest
-from reportlab.pdfgen.canvas import Canvas
 
 from arag.errors import InputError
 from arag.ingest.formats import compressed
 from arag.ingest.pipeline import run_ingest
 from arag.retrieval.index import open_index
 from fakes import HashEmbeddings
+from pdf_pages import Pages
 
 PAGE = b"<!DOCTYPE html><title>Lamps</title><p>The lamp is <b>lit</b>."
 MAIL = b"From odvar Mon Jul  7 10:30:00 2003\nFrom: Odvar <o@lanthry.example>\nSubject: Oil\n\nThe lamp is lit.\n"
 
 
 def pdf():
-    file = io.BytesIO()
-    canvas = Canvas(file)
-    canvas.drawString(72, 720, "The lamp is lit.")
-    canvas.save()
-    return file.getvalue()
+    pages = Pages()
+    pages.text(72, 720, "The lamp is lit.")
+    return pages.finish()
 
 
 @pytest.mark.parametrize(

@@ -42,7 +42,7 @@ _TITLE_ABOVE_TEXT = re.compile(
     r"(?<=\n\n)([A-Z][A-Z /-]{2,50})\n(?=[ \t]{3,}\S)"
 )  # of a manual page, whose text is set in
 _HEADING = re.compile(r"^ {0,3}#[ \t]+(\S.*)|^(\S.*)\n=+[ \t]*$", re.MULTILINE)
-_MARKED = re.compile(r"^ {0,3}#{1,6}\s.*", re.MULTILINE)
+_MARKED_HEADING = re.compile(r"^ {0,3}#{1,6}\s.*", re.MULTILINE)
 _SOURCES = (".rst.txt", ".md.txt")  # as Sphinx copies them beside its pages
 # Lines above a text that say what it is, as above an email.
 _HEAD = re.compile(r"\n*((?:[A-Z][\w-]{1,30}:[^\n]*\n(?:[ \t]+\S[^\n]*\n)*){1,40})\n+")
@@ -252,7 +252,7 @@ def _take_title(fields: dict[str, JSON]) -> str:
 def _find_title(text: str) -> str:
     """Return the first heading of level 1, or the first one of all where more of the others are above it than below."""
     title = first_heading(text)
-    headings = list(map(name_of, _MARKED.findall(FENCED.sub("", text))))
+    headings = list(map(name_of, _MARKED_HEADING.findall(FENCED.sub("", text))))
     if title in headings and 2 * headings.index(title) > len(headings):
         return headings[0]
     return title

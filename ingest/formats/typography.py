@@ -109,7 +109,7 @@ class Typography:
     body: BodyType
     heading_sizes: list[float]  # the largest first
     section_sizes: set[float]  # in which most lines in the font of the text are above text, on several pages
-    cover_types: set[_Type]  # that have one of these sizes, but not on other pages than the first
+    cover_types: set[_Type]  # that may have one of these sizes, but are of names on the first page alone
     outline_levels: int  # how many levels of headings the document's own outline has
     outline_depth: int  # and how many parts its numbers have
     outline_types: Mapping[_Type, int]  # the types of nearly all of these headings alone, and their levels

@@ -53,14 +53,14 @@ def find_keywords(
     return offsets
 
 
-def begin_word(keyword: str) -> str:
+def word_start_pattern(keyword: str) -> str:
     """Return a pattern for a keyword that is or begins a word: `drop` in "dropped", but not `view` in "Overview"."""
     return _EDGE + re.escape(searchable(keyword))
 
 
 def _prefer_words(keyword: str, text: str) -> str:
     """Return the pattern for the best places of a keyword in a text: words, their beginnings, or else all."""
-    begins = begin_word(keyword)
+    begins = word_start_pattern(keyword)
     patterns = [begins]
     if len(keyword) <= _SHORT:
         patterns.insert(0, f"{begins}s?{_EDGE}")

@@ -13,7 +13,7 @@ from arag.retrieval.index import Index
 from arag.retrieval.presentation.context import expand
 from arag.retrieval.presentation.excerpts import ShownSentence
 from arag.retrieval.presentation.for_people import NEAREST, without_contents
-from arag.retrieval.presentation.matches import begin_word, find_keywords
+from arag.retrieval.presentation.matches import find_keywords, word_start_pattern
 from arag.retrieval.presentation.render import list_closest
 from arag.retrieval.presentation.selection import (
     Selection,
@@ -184,7 +184,7 @@ def _with_context(shown: ShownHit, matched: list[int]) -> ShownHit:
 
 def _begins_word(keyword: str, chunk: Chunk) -> bool:
     """Return whether a keyword is or begins a word of a chunk."""
-    return re.search(begin_word(keyword), searchable(chunk.text)) is not None
+    return re.search(word_start_pattern(keyword), searchable(chunk.text)) is not None
 
 
 def _order_sentences(shown: ShownHit, by_keyword: KeywordResults) -> list[int]:

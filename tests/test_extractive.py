@@ -142,6 +142,21 @@ def test_a_name_with_an_inner_capital_is_looked_for_as_a_whole(small_index):
     assert searches[0]["keywords"] == ["mDNS"]
 
 
+@pytest.mark.parametrize(
+    ("question", "keywords"),
+    [
+        ("¿Qué es la línea de Marcus Bains?", ["Marcus Bains"]),
+        ("Welches Programm druckt Etiketten?", ["Programm", "Etiketten"]),
+        ("Es gibt WEP. Und was ist WPA?", ["WEP", "WPA"]),
+        ("Comment GIMP ouvre-t-il un fichier ?", ["GIMP"]),
+    ],
+)
+def test_a_word_that_begins_a_question_is_no_name(small_index, question, keywords):
+    state = create_arag_agent("extractive", small_index).invoke(asked(question))
+    searches = [call["arguments"] for call in state["trace"] if call["tool"] == "keyword_search"]
+    assert searches[0]["keywords"] == keywords
+
+
 def test_lines_are_not_counted_where_a_row_answers(make_index):
     index = make_index({"cars.md": "# Cars\n\n| Model | City | Cars |\n|---|---|---|\n| Model 02 | Lund | 14 |\n"})
     agent = create_arag_agent("extractive", index, tools="all")

@@ -63,6 +63,7 @@ _NOTICE = "(Quoted by the built-in extractive model, which is not a language mod
 
 # Words about the texts themselves, in a question that asks how many.
 _ASKING = frozenset(map(stem, ["contain", "document", "file", "line", "mention", "sentence", "text"]))
+_FIRST_WORD = re.compile(r"(?:^|[.:;!?…]\s)[^\w\s]*([^\W\d_]+)")  # of a sentence
 _HOW_MANY = re.compile(r"\bhow many\b", re.IGNORECASE)
 
 
@@ -199,10 +200,18 @@ def _call(name: str, **arguments: Any) -> AIMessage:
 
 def question_keywords(question: str) -> list[str]:
     """Return what to look up for a question: its names and quotations, or else its words; at most eight."""
-    names = find_names(question)
+    names = find_names(question if _is_in_english(question) else _without_capitals(question))
     keywords = [*find_literals(question), *names] if names else _list_asked(question)
     spaced = [word for word in keywords if len(word) <= _MAX_UNSPACED_CHARACTERS or not is_east_asian(word)]
     return spaced[:_MAX_KEYWORDS]
+
+
+def _without_capitals(question: str) -> str:
+    """Return a question in which common words that begin a sentence are small, so that they do not look like names."""
+    return _FIRST_WORD.sub(
+        lambda match: match[0].lower() if match[1].lower() in COMMON_WORDS else match[0],
+        question,
+    )
 
 
 def _list_asked(question: str) -> list[str]:

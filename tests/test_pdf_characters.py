@@ -67,7 +67,7 @@ def test_ligatures_that_the_file_does_not_name(read, glyphs, parts, text, base):
 def test_a_glyph_that_cannot_be_known_is_reported(read):
     content = read("a.pdf", with_unnamed_glyphs(["bullet"], written(33, " The mill is closed.")))
     assert "The mill is closed." in content.text
-    assert content.left_out == ("characters without a name in the file, on 1 of 1 page",)
+    assert content.left_out == ("some characters of page 1: the font does not say which letters they are",)
 
 
 @pytest.mark.parametrize(

@@ -131,16 +131,19 @@ def process(cache, monkeypatch):
 
 
 class TestNotes:
-    def test_pages_that_are_pictures_are_counted(self, read):
+    def test_pages_that_are_pictures_are_named(self, read):
         scan = page_picture("The rent is due.")
         content = read("a.pdf", pdf("A lease of the mill.", (scan, ""), (scan, "- 3 -"), "The end of it."))
-        assert content.left_out == (f"2 of 4 pages, which are pictures ({SCANNED})",)
+        assert content.left_out == (f"pages 2, 3, which are pictures ({SCANNED})",)
         assert content.damage == ()
+        many = [(scan, "")] * 7
+        left_out = read("b.pdf", pdf("A lease of the mill.", *many)).left_out
+        assert left_out == (f"pages 2, 3, 4, 5, 6 and 2 more, which are pictures ({SCANNED})",)
 
     def test_a_stamp_and_a_line_of_an_archive_make_no_text(self, read):
         stamp = "Received 3 May 1884\nCounty archive of the Isles, box 7, folder 12\nCopies only for research"
         content = read("a.pdf", pdf((page_picture("x"), stamp), "One page of text."))
-        assert content.left_out == (f"1 of 2 pages, which is a picture ({SCANNED})",)
+        assert content.left_out == (f"page 1, which is a picture ({SCANNED})",)
         assert "box 7" in content.text
 
     def test_pictures_in_strips_and_in_forms_count(self, read):
@@ -152,9 +155,9 @@ class TestNotes:
         canvas.showPage()
         canvas.drawString(40, 500, "Text.")
         canvas.save()
-        assert read("a.pdf", buffer.getvalue()).left_out == (f"1 of 2 pages, which is a picture ({SCANNED})",)
+        assert read("a.pdf", buffer.getvalue()).left_out == (f"page 1, which is a picture ({SCANNED})",)
         nested = in_form(pdf((page_picture("x"), ""), "Text."))
-        assert read("b.pdf", nested).left_out == (f"1 of 2 pages, which is a picture ({SCANNED})",)
+        assert read("b.pdf", nested).left_out == (f"page 1, which is a picture ({SCANNED})",)
 
     @pytest.mark.parametrize("number", ["2", "- 12 -", "Page 12 of 30"])
     def test_a_small_picture_is_a_page_if_there_is_only_its_number(self, read, number):
@@ -165,7 +168,7 @@ class TestNotes:
         canvas.showPage()
         canvas.drawString(40, 500, "Text.")
         canvas.save()
-        assert read("a.pdf", buffer.getvalue()).left_out == (f"1 of 2 pages, which is a picture ({SCANNED})",)
+        assert read("a.pdf", buffer.getvalue()).left_out == (f"page 1, which is a picture ({SCANNED})",)
 
     def test_letters_that_are_drawn_as_shapes_are_a_picture(self, read):
         buffer = io.BytesIO()
@@ -175,7 +178,7 @@ class TestNotes:
         canvas.showPage()
         canvas.drawString(40, 500, "Text.")
         canvas.save()
-        assert read("a.pdf", buffer.getvalue()).left_out == (f"1 of 2 pages, which is a picture ({SCANNED})",)
+        assert read("a.pdf", buffer.getvalue()).left_out == (f"page 1, which is a picture ({SCANNED})",)
 
     def test_a_page_with_text_beside_or_over_a_picture_is_read(self, read):
         buffer = io.BytesIO()
@@ -216,7 +219,7 @@ class TestNotes:
     def test_without_the_extra_the_note_names_it(self, arag, tmp_path, monkeypatch, quick_embedder):
         (tmp_path / "a.pdf").write_bytes(pdf("Text.", (page_picture("x"), "")))
         arguments = ["ingest", tmp_path / "a.pdf", "--index", tmp_path / "index"]
-        assert "a.pdf: 1 of 2 pages, which is a picture (scanned? try --ocr)\n" in arag(*arguments)[2]
+        assert "a.pdf: page 2, which is a picture (scanned? try --ocr)\n" in arag(*arguments)[2]
         monkeypatch.setattr(scans, "find_spec", lambda _: None)
         assert "For --ocr, install the extra: pip install 'langgraph-arag[ocr]'" in arag(*arguments)[2]
 

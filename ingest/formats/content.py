@@ -79,11 +79,15 @@ def name_parts(noun: str, names: Sequence[str]) -> tuple[str, ...]:
     """Return a phrase for parts that are left out, such as `2 attachments (a.dwg, b.dwg)`; none for no parts."""
     if not names:
         return ()
+    return (f"{count(len(names), noun)} ({_first_names(names)})",)
+
+
+def _first_names(names: Sequence[str]) -> str:
     shown = ", ".join(names[:_MAX_NAMES])
     others = len(names) - _MAX_NAMES
     if others > 0:
         shown += f" and {others:,} more"
-    return (f"{count(len(names), noun)} ({shown})",)
+    return shown
 
 
 def join_blocks(blocks: Iterable[str]) -> str:
@@ -96,10 +100,16 @@ def name_lost(lost: Mapping[str, int]) -> tuple[str, ...]:
     return tuple(count(number, noun) for noun, number in lost.items())
 
 
-def name_pictures(pictures: int, total: int, noun: str) -> str:
-    """Return a phrase for parts that are pictures without text, such as `1 of 3 chapters, which is a picture`."""
-    verb = "is a picture" if pictures == 1 else "are pictures"
-    return f"{pictures:,} of {count(total, noun)}, which {verb}"
+def name_pages(pages: Sequence[int]) -> str:
+    """Return the numbers of pages as a phrase, such as `page 12` or `pages 3, 7, 8 and 5 more`."""
+    noun = "page" if len(pages) == 1 else "pages"
+    return f"{noun} {_first_names(list(map(str, pages)))}"
+
+
+def name_pictures(parts: str, number: int) -> str:
+    """Return a phrase for parts that are pictures without text, such as `page 12, which is a picture`."""
+    verb = "is a picture" if number == 1 else "are pictures"
+    return f"{parts}, which {verb}"
 
 
 def join_pages(pages: Sequence[str]) -> tuple[str, tuple[int, ...]]:

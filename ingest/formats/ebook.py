@@ -17,7 +17,7 @@ from arag.ingest.formats.html import has_picture, html_content
 from arag.ingest.formats.html_pages import decode_html
 from arag.ingest.formats.package import DamagedError
 from arag.ingest.formats.text import first_heading
-from arag.text.normalise import collapse_whitespace
+from arag.text.normalise import collapse_whitespace, count
 
 _CONTAINER = "META-INF/container.xml"
 _ENCRYPTION = "META-INF/encryption.xml"
@@ -75,7 +75,8 @@ def _read(archive: ZipFile) -> Content:
     if any(texts):
         pictures.discard(chapters[0])  # the cover
     if pictures:
-        phrase = name_pictures(len(pictures), len(chapters), "chapter")
+        parts = f"{len(pictures):,} of {count(len(chapters), 'chapter')}"
+        phrase = name_pictures(parts, len(pictures))
         left_out.append(f"{phrase} (scanned?)")
     return Content(
         title=collapse_whitespace(package.findtext(".//{*}metadata/{*}title", "")),

@@ -11,7 +11,7 @@ from pathlib import Path
 import pypdfium2
 from pypdfium2 import raw
 
-from arag.ingest.formats.content import JSON, Content, FormatError, join_blocks, join_pages
+from arag.ingest.formats.content import JSON, Content, FormatError, join_blocks, join_pages, name_pages
 from arag.ingest.formats.headings import mark_headings
 from arag.ingest.formats.joining import join_lines
 from arag.ingest.formats.pdf.bold import mark_bold_titles
@@ -98,7 +98,7 @@ def read_pdf(path: Path, ocr_texts: str = "") -> Content:
         raise FormatError(f"the PDF has no text; {first_fault}")
     if not ocr_texts:
         own_texts = [page.text for page in pages]
-        left_out += name_scans(list_scans(document, own_texts), len(pages))
+        left_out += name_scans(list_scans(document, own_texts))
     texts[-1:] = [join_blocks([*texts[-1:], *attached.texts])]
     text, page_starts = join_pages(texts)
     own_title = _title(document)
@@ -195,11 +195,11 @@ def _unread_parts(document: pypdfium2.PdfDocument) -> list[str]:
 
 
 def _unknown_characters(pages: Sequence[_Page]) -> list[str]:
-    """Return how many pages have glyphs that the file does not name."""
-    unknown = [page for page in pages if UNKNOWN in page.text]
+    """Return which pages have glyphs that the file does not name."""
+    unknown = [number for number, page in enumerate(pages, 1) if UNKNOWN in page.text]
     if not unknown:
         return []
-    return [f"characters without a name in the file, on {len(unknown)} of {count(len(pages), 'page')}"]
+    return [f"some characters of {name_pages(unknown)}: the font does not say which letters they are"]
 
 
 def _title(document: pypdfium2.PdfDocument) -> str:

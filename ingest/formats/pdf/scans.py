@@ -9,7 +9,7 @@ from pathlib import Path
 import pypdfium2
 from pypdfium2 import raw
 
-from arag.ingest.formats.content import join_blocks, name_pictures
+from arag.ingest.formats.content import join_blocks, name_pages, name_pictures
 from arag.text.normalise import plain
 
 # A scanned page may have a page number, a stamp or a line of its archive as text.
@@ -98,11 +98,11 @@ def parse_ocr_texts(ocr_texts: str) -> dict[int, str]:
     return texts
 
 
-def name_scans(scans: Sequence[int], pages: int) -> tuple[str, ...]:
+def name_scans(scans: Sequence[int]) -> tuple[str, ...]:
     """Return a phrase for the pages that are pictures without text; nothing if there are none."""
     if not scans:
         return ()
-    return (f"{name_pictures(len(scans), pages, 'page')} (scanned? try --ocr)",)
+    return (f"{name_pictures(name_pages(scans), len(scans))} (scanned? try --ocr)",)
 
 
 def add_ocr_text(page: str, ocr_text: str) -> str:

@@ -430,7 +430,7 @@ def test_filters_choose_folders_kinds_and_dates(client):
         ({"kind": "md"}, {"notes/keeper.md"}),
         ({"kind": "jsonl"}, {"open", "secret"}),  # ids without an ending
         ({"folder": "notes/"}, {"notes/keeper.md", NAME}),
-        ({"folder": "not"}, set()),
+        ({"folder": "not"}, {"notes/keeper.md", NAME}),
         ({"folder": "keeper.md"}, set()),  # no folder
         ({"folder": "notes", "kind": "html"}, {NAME}),
         ({"after": "2021-05-03", "before": "2021-05-10"}, {"open"}),  # of the document, the month is known
@@ -455,14 +455,25 @@ def test_filters_choose_folders_kinds_and_dates(client):
     assert texts(form.select("option[selected]")) == ["md"]
 
 
-def test_a_folder_is_chosen_by_whole_names_anywhere_in_its_path_in_any_case(tmp_path):
+def test_a_folder_is_chosen_by_names_anywhere_in_its_path_or_else_by_parts_of_them(tmp_path):
     paths = ["help/de/gnome-help/a.md", "help/fr/gnome-help/b.md", "help/fr/map/c.md"]
     location = write_index(tmp_path, dict.fromkeys(paths, "It stands."))
     with open_index(location, embedder=HashEmbeddings()) as index:
         app = Site(index, agent=None, model="", reports=None).make_app("token", 80)
         client = TestClient(app, base_url="http://localhost", cookies={"arag-80": "token"})
         found = {}
-        for folder in ("gnome-help", "fr", "de/gnome-help", "HELP/de", "/help/", "gnome", "help/map"):
+        for folder in (
+            "gnome-help",
+            "fr",
+            "de/gnome-help",
+            "HELP/de",
+            "/help/",
+            "GNOME",
+            "map",
+            "ma",
+            "a.md",
+            "help/map",
+        ):
             listed = search(client, folder=folder).select("th[scope=row] a")
             found[folder] = [link["href"].partition("=")[2] for link in listed]
     de, fr, map_ = ([path] for path in paths)
@@ -472,7 +483,10 @@ def test_a_folder_is_chosen_by_whole_names_anywhere_in_its_path_in_any_case(tmp_
         "de/gnome-help": de,
         "HELP/de": de,
         "/help/": paths,
-        "gnome": [],
+        "GNOME": de + fr,
+        "map": map_,
+        "ma": map_,
+        "a.md": [],
         "help/map": [],
     }
 

@@ -23,7 +23,6 @@ from arag.text.normalise import CUT, plain
 FILTERS = ("folder", "kind", "after", "before")  # the last two are days, such as 2020-01-31
 
 _DAY = len("2020-01-31")
-_LAST_DAY = "9999-12-31"
 _HEADING_MARK = re.compile(r"^#{1,6} ")
 _HEADING_LINE = re.compile(r"(#{1,6}) +(.*)")
 _LEADER = re.compile(r"\s*(?:\. ?){4,}\s*(?=\d|[ivxl]+\b)|\s*…{2,}\s*")  # to the number of a page
@@ -36,16 +35,20 @@ def list_all(index: Index) -> Sequence[ListedDocument]:
     return index.with_view(_LISTED).documents
 
 
+def list_below(documents: Sequence[ListedDocument], folder: str) -> Sequence[ListedDocument]:
+    """Return the documents with these names of folders in their paths, or else with a part of such names."""
+    below = [document for document in documents if plain(f"/{folder}/") in plain(f"/{document.path}")]
+    return below or [document for document in documents if plain(folder) in plain(document.path.rpartition("/")[0])]
+
+
 def allow(document: ListedDocument, filters: Mapping[str, str]) -> bool:
-    """Return whether filters let a document pass: empty ones do, and a folder is any whole names of a path."""
-    if filters["folder"] and plain(f"/{filters['folder']}/") not in plain(f"/{document.path}"):
-        return False
+    """Return whether the filters for kinds and days let a document pass; empty ones do."""
     if filters["kind"] not in {"", document.kind}:
         return False
     if not filters["after"] and not filters["before"]:
         return True
     day = document.date[:_DAY]  # it may be a year or a month
-    last = filters["before"] or _LAST_DAY
+    last = filters["before"] or "9999"
     return bool(day) and filters["after"][: len(day)] <= day <= last[: len(day)]
 
 

@@ -38,14 +38,10 @@ T = TypeVar("T")
 class Site:
     """The pages of an index."""
 
-    index: Index
-    """It is limited to its scope."""
-    agent: Any
-    """It answers questions."""
-    model: str
-    """The name of its model."""
-    reports: Path | None
-    """A folder with pages of runs and reports."""
+    index: Index  # limited to its scope
+    agent: Any  # that answers questions
+    model: str  # of the agent
+    reports: Path | None  # a folder with pages of runs and reports
     _runs: dict[int, Run] = field(default_factory=dict)
     _limited: dict[frozenset[str], Index] = field(default_factory=dict)  # kept, as to limit a large index takes long
 
@@ -78,7 +74,8 @@ class Site:
         query = values.get("q", "").strip()
         filters = {name: values.get(name, "").strip("/ ") for name in passages.FILTERS}
         documents = passages.list_all(self.index)
-        chosen = [document for document in documents if passages.allow(document, filters)]
+        below = passages.list_below(documents, filters["folder"])
+        chosen = [document for document in below if passages.allow(document, filters)]
         index = self.index
         if len(chosen) < len(documents):
             ids = frozenset(document.id for document in chosen)

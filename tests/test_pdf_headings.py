@@ -730,3 +730,37 @@ def test_a_heading_that_begins_small_is_an_entry_that_begins_large(read):
         pages.lines(72, 690, ["The yard of the mill is open to all its", *TEXT])
         pages.show()
     assert headings(read, pages) == [f"# {title}" for _, title in entries]
+
+
+@pytest.mark.parametrize(
+    ("entry", "printed", "heading"),
+    [
+        ("Of dues", [("A", "Courier"), ("OF DUES", "Helvetica-Bold")], "# OF DUES"),
+        ("Of dues", [("A. Of dues", "Helvetica-Bold")], "# A. Of dues"),
+        ("Of {tt dues} and debts", [("4 Of dues and debts", "Helvetica-Bold")], "# 4 Of dues and debts"),
+    ],
+)
+def test_a_title_with_an_ornament_or_the_letter_of_an_appendix_or_in_other_words(read, entry, printed, heading):
+    pages = outlined(ENTRIES)
+    pages.lines(72, 740, ["The year ends."])
+    pages.canvas.bookmarkHorizontalAbsolute("last", 715)
+    pages.canvas.addOutlineEntry(entry, "last", 0)
+    x = 72
+    for text, font in printed:
+        x = pages.text(x, 700, text, 18, font) + 5
+    pages.lines(72, 680, TEXT)
+    pages.show()
+    _, _, after = read("a.pdf", pages.finish()).text.partition("The year ends.\n")
+    assert after.startswith(f"{heading}\n{TEXT[0]}")
+
+
+def test_an_entry_that_is_no_line_of_its_page_stands_at_its_place_and_not_before_what_the_file_has_first(read):
+    pages = outlined(ENTRIES)
+    pages.lines(72, 200, ["A note at the foot."])
+    pages.lines(72, 740, ["The year ends."])
+    pages.canvas.bookmarkHorizontalAbsolute("last", 715)
+    pages.canvas.addOutlineEntry("Of copies", "last", 0)
+    pages.lines(72, 700, ["Who copies pays."])
+    pages.show()
+    text = read("a.pdf", pages.finish()).text
+    assert text.index("The year ends.") < text.index("# Of copies") < text.index("Who copies pays.")

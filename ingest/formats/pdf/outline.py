@@ -7,6 +7,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from difflib import SequenceMatcher
 from functools import reduce
 from itertools import chain, islice
 from typing import NamedTuple, TypeAlias
@@ -39,6 +40,10 @@ _NUMBERS = (
     r"(?-i:[IVXL]+)",
 )
 SECTION_NUMBER = re.compile(rf"^\W*(?:{'|'.join(_NUMBERS)})[.:]?\s+", re.IGNORECASE)
+_MARK = re.compile(
+    r"^\W*[^\W\dIVXL][.:)]?\s+"
+)  # the letter of an appendix, or an ornament that its font has as a letter
+_NOTE_SIGN = re.compile(r"(?<=\w)\s*\[\d+\]$")
 _PART_NAME = re.compile(rf"^\W*(?:{_PART})\s+", re.IGNORECASE)
 # The number of a part of a book, above its title.
 _LABEL = re.compile(
@@ -46,6 +51,8 @@ _LABEL = re.compile(
 )
 _OTHER = re.compile(r"[\W_]+")
 _POINTED_AT = 3.0  # times the size of the type: how far the place to which an entry points is from its title
+_LIKE = 0.75  # of the letters of a title that the outline has in other words, such as the code of a program's name
+_NEAR = 40.0  # points: how far the text is below the place to which an entry points
 _BARS = re.compile(r" \|(?= |$)")
 _LAST_WORD = re.compile(rf"\w+(?=[{HYPHEN}-]$)")  # before a hyphen
 _FIRST_WORD = re.compile(r"\w+")
@@ -160,19 +167,29 @@ def _find_text_type(pages: Iterable[Iterable[Line]]) -> _Type:
 
 def _mark(page: list[Line], bookmark: _Bookmark, text_type: _Type) -> bool:
     """Mark the lines of a page that are a bookmark's title as one heading; return whether it has any."""
-    found = _find(page, bookmark, text_type)
+    found = _find(page, bookmark, text_type) or _find_like(page, bookmark, text_type)
     if not found:
         return False
     texts = [line.text for line in page[found.start : found.stop]]
     text = _join_title(texts, bookmark.title)
     if "|" not in bookmark.title:
         text = _BARS.sub("", text)  # it was read as a row of a table
+    heading = page[found.start]
+    text = _without_ornament(text, heading, bookmark.title)
     start = _find_label(page, found.start, text_type)
     label = [line.text for line in page[start : found.start]]
     text = " ".join([*label, text])
-    heading = page[found.start]._replace(text=text, level=bookmark.level)
-    page[start : found.stop] = [heading]
+    page[start : found.stop] = [heading._replace(text=text, level=bookmark.level)]
     return True
+
+
+def _without_ornament(text: str, line: Line, title: str) -> str:
+    """Return the text of a title without an ornament before it, whose font has it as a letter."""
+    without_mark = _MARK.sub("", text)
+    is_of_other_font = line.first_font != line.font
+    if is_of_other_font and _letters(without_mark) == _letters(title):
+        return without_mark
+    return text
 
 
 def _find_label(page: Sequence[Line], title: int, text_type: _Type) -> int:
@@ -216,6 +233,25 @@ def _find(page: Sequence[Line], bookmark: _Bookmark, text_type: _Type) -> range:
     return max(found, key=rank, default=range(0))
 
 
+def _find_like(page: Sequence[Line], bookmark: _Bookmark, text_type: _Type) -> range:
+    """Return the place of the line to which a bookmark points, if that is a title with nearly the same letters."""
+    title = _letters(bookmark.title)
+
+    def likeness(place: int) -> float:
+        text = _letters(page[place].text)
+        return SequenceMatcher(None, title, text, autojunk=False).ratio()
+
+    pointed_at: list[int] = []
+    for place, line in enumerate(page):
+        is_near = abs(line.top - bookmark.top) < _POINTED_AT * line.size
+        if is_near and not line.level and not _may_be_text(line, text_type):
+            pointed_at.append(place)
+    best = max(pointed_at, key=likeness, default=-1)
+    if best < 0 or likeness(best) < _LIKE:
+        return range(0)
+    return range(best, best + 1)
+
+
 def _may_be_text(line: Line, text_type: _Type) -> bool:
     size, font = text_type
     return line.size < size or (line.size == size and line.font in {font, ""})
@@ -233,9 +269,11 @@ def _forms(text: str) -> set[str]:
     The number may be that of the section, which an outline may lack, or the title's own, as in `2 September 1666`. The
     outline may also have the number alone, where the page has `Appendix A`.
     """
+    text = _NOTE_SIGN.sub("", text)
     without_part_name = _PART_NAME.sub("", text)
     without_number = SECTION_NUMBER.sub("", text)
-    return {*map(_letters, (text, without_part_name, without_number))} - {""}
+    without_mark = _MARK.sub("", without_number)
+    return {*map(_letters, (text, without_part_name, without_number, without_mark))} - {""}
 
 
 def _letters(text: str) -> str:
@@ -259,11 +297,15 @@ def _join_title(texts: Iterable[str], title: str) -> str:
 
 
 def _insert(entries: Iterable[Line], lines: Sequence[Line]) -> list[Line]:
-    """Return lines with entries before the first ones that are not above them, in their column."""
+    """Return lines with entries before the first ones that are not above them, in their column.
+
+    PDFium orders captions and notes on the margin before the text: lines near to the entry are the first choice.
+    """
     before: dict[int, list[Line]] = defaultdict(list)
     for entry in entries:
-        below = (number for number, line in enumerate(lines) if line.bottom <= entry.top and line.right > entry.left)
-        before[next(below, len(lines))].append(entry)
+        below = [number for number, line in enumerate(lines) if line.bottom <= entry.top and line.right > entry.left]
+        first = min(below, key=lambda number: entry.top - lines[number].top > _NEAR, default=len(lines))
+        before[first].append(entry)
     completed: list[Line] = []
     for number, line in enumerate(lines):
         completed += [*before[number], line]

@@ -497,3 +497,21 @@ def test_the_number_of_a_chapter_is_no_page_number(read, chapters, is_first):
     lines = read("a.pdf", pages.finish()).text.splitlines()
     for chapter in set(chapters):
         assert [line for line in lines if chapter in line] == [f"# {chapter}"]
+
+
+def test_a_large_word_aslant_across_the_text_is_left_out_and_a_small_one_is_not(read):
+    pages = book(["The mill"] * 2, [""] * 2)
+    for x, y, turn, word, size in [
+        (150, 250, 45, "DRAFT COPY", 60),
+        (72, 600, 30, "sacks", 9),
+        (40, 250, 90, "Rye", 40),
+    ]:
+        pages.canvas.saveState()
+        pages.canvas.translate(x, y)
+        pages.canvas.rotate(turn)
+        pages.text(0, 0, word, size)
+        pages.canvas.restoreState()
+    pages.lines(72, 740, BODY)
+    *_, last = read_pages(read, pages)
+    assert {"sacks", "Rye"} < set(last)
+    assert {"DRAFT", "COPY"}.isdisjoint(last)

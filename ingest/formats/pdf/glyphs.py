@@ -122,6 +122,11 @@ class PageText:
         angle: float = raw.FPDFText_GetCharAngle(self.page, self.indexes[place]) - self.quarters * _QUARTER
         return _MIN_TURN < angle % math.tau < math.tau - _MIN_TURN
 
+    def is_aslant(self, place: int) -> bool:
+        """Return whether a character stands neither upright on the page nor on its side."""
+        angle: float = raw.FPDFText_GetCharAngle(self.page, self.indexes[place])
+        return _MIN_TURN < angle % _QUARTER < _QUARTER - _MIN_TURN
+
     def character_at(self, place: int) -> str:
         """Return a character, or an empty string beside the text: for a place of -1, or one after the end."""
         return self.text[place : place + 1]

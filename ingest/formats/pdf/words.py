@@ -27,6 +27,7 @@ _MIN_WITH_RAISED = 3  # characters of a word that begins and ends in type of one
 _NEAR = 0.5  # times the height: a wider gap is between two parts of a line
 _OVERLAP = 0.25  # times the height: how far the boxes of two characters beside each other overlap at most
 _INSIDE_WORD = 0.125  # times the height: a wider gap is between two words
+_WATERMARK = 36.0  # points: the height of a word that is printed aslant across a page, at least
 
 
 class Word(NamedTuple):
@@ -76,7 +77,9 @@ def read_lines(
     text: PageText,
     joined: JoinedLetters = NONE_JOINED,
 ) -> list[list[Word]]:
-    """Return the words of each line of a page. A hyphen that may divide a word at the end of a line is `HYPHEN`.
+    """Return the words of each line of a page, without watermarks such as `DRAFT` across it.
+
+    A hyphen that may divide a word at the end of a line is `HYPHEN`.
 
     Args:
         page: The page.
@@ -99,7 +102,8 @@ def read_lines(
         has_width = word.right > word.left
         is_again = has_width and place in printed  # for bold type, or under a picture of the page
         is_cut_off = cropped is not None and _is_cut_off(word, *cropped)
-        if word.text and not is_again and not is_cut_off:
+        is_watermark = word.height > _WATERMARK and text.is_aslant(span.start)
+        if word.text and not (is_again or is_cut_off or is_watermark):
             line.append(word)
             printed.add(place)
     return list(filter(None, lines))

@@ -330,6 +330,8 @@ def test_a_name_that_is_divided_before_its_capital_letter(read, named, seen):
         (["The well-known mill is well-", "known."], "The well-known mill is well-known."),
         (["The email, not the e-mail, of this e-", "mail."], "The email, not the e-mail, of this email."),
         (["It is the fac-", "tor of the doc-", "umentation."], "It is the factor of the documentation."),
+        (["It is of Saint-", "Étienne."], "It is of Saint-Étienne."),
+        (["Sold without fear, WITH-", "OUT A CD-", "ROM."], "Sold without fear, WITHOUT A CD-ROM."),
     ],
 )
 def test_hyphens_of_the_text_at_the_end_of_a_line(read, lines, seen):

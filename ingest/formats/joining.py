@@ -15,7 +15,7 @@ HYPHEN = "\ufffe"  # as PDFium marks a hyphen at the end of a line
 OWN_HYPHEN = "\uffff"  # one that is known to be the word's own
 
 _LOWER = r"[^\W\d_A-Z]"
-# Between lower-case letters, a hyphen divides a word. The third is Armenian; old programs write the fourth.
+# Between these letters, a hyphen divides a word. The third is Armenian; old programs write the fourth.
 _DIVIDED = re.compile(rf"(?<={_LOWER})[{HYPHEN}\u2010\u058a¬]$")
 _BEGINS_LOWER = re.compile(_LOWER)
 # Before it, the hyphen stands for the rest of a compound, as in `pre- and post-war`. Words may end in the last ones.
@@ -164,7 +164,8 @@ def _divides_word(text: str, following: str) -> bool:
     if not ends_with_hyphen or not begins_small or _JOINS_COMPOUNDS.match(following):
         return False
     last_word = text.rsplit(maxsplit=1)[-1]
-    return not _ADDRESS.match(last_word)
+    begins_name = last_word[-2].islower() and following[0].isupper()  # such as Saint-Étienne
+    return not begins_name and not _ADDRESS.match(last_word)
 
 
 def _between(line: Line, following: Line, page: _Page) -> str | None:

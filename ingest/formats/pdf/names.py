@@ -17,15 +17,17 @@ _DIVIDED = re.compile(rf"([^\W\d]\w+){HYPHEN}\n([A-ZÀ-ÖØ-Þ]\w*)")
 
 
 def join_names(pages: Sequence[Sequence[Line]]) -> list[list[Line]]:
-    """Return the lines of each page, with those as one that divide a name, such as `Mi-` and `LoG`.
+    """Return the lines of each page, with those as one that divide a name, such as `Mi-` and `LoG`, or capitals.
 
     The hyphen may also be the name's own. It is not if the document has the whole name, and never one with a hyphen.
+    It may have a word in capitals in small letters.
     """
     text = "\n".join(line.text for line in chain.from_iterable(pages))
-    words = set(_WORD.findall(text))
+    words = {*_WORD.findall(text), *_WORD.findall(text.upper())}
+    small = text.lower()
     names: set[str] = set()
     for start, end in _DIVIDED.findall(text):
-        has_hyphen = f"{start}-{end}" in text
+        has_hyphen = f"{start}-{end}".lower() in small
         if start + end in words and not has_hyphen:
             names.add(start + end)
     return [_join_lines(page, names) for page in pages]

@@ -223,13 +223,13 @@ def test_an_accent_that_is_written_after_its_line_does_not_hide_the_hyphen_there
 # --- raised figures ---
 
 
-def raised(*parts):
+def raised(*parts, size=7):
     """Return a page with a line: parts that begin with ^ are raised, those with _ are lowered."""
     pages = Pages()
     x = 72
     for part in parts:
         shift = {"^": 4, "_": -2}.get(part[0], 0)
-        x = pages.text(x, 700 + shift, part.lstrip("^_"), 7 if shift else 11)
+        x = pages.text(x, 700 + shift, part.lstrip("^_"), size if shift else 11)
     return pages.finish()
 
 
@@ -244,10 +244,21 @@ def raised(*parts):
         (("H", "_2", "O and the 4", "^th", " of May"), "H2O and the 4th of May"),
         (("3", "^1", "/", "_2", " marks"), "3 1/2 marks"),
         (("^1", " See the ledger."), "1 See the ledger."),
+        (("Le 2", "^e", " moulin, n", "^o", " 4, du XIX", "^e", " s."), "Le 2e moulin, n° 4, du XIXe s."),
+        (("multiply by 2", "^n", " or x", "^n+1", "."), "multiply by 2^n or x^(n+1)."),
+        (("f(e", "^x", ") and e", "^2it", " of (1+x)", "^−s", " here"), "f(e^x) and e^2it of (1+x)^−s here"),
+        (("the mill", "^b", " of akt", "^k", " here"), "the mill [b] of akt^k here"),
     ],
 )
 def test_raised_figures_are_apart(read, parts, text):
     assert read("a.pdf", raised(*parts)).text == text
+
+
+def test_raised_figures_may_be_almost_as_large_as_the_text(read):
+    assert (
+        read("a.pdf", raised("The L", "^p", " norm and 2", "^10", " bits", size=10)).text
+        == "The L^p norm and 2^10 bits"
+    )
 
 
 @pytest.mark.parametrize(

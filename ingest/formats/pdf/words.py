@@ -19,11 +19,15 @@ from arag.ingest.formats.pdf.right_to_left import order_letters
 _SPACES = r" \t\r\n\x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000"
 _WORD = re.compile(rf"[^{_SPACES}{HYPHEN}]+{HYPHEN}?|{HYPHEN}")
 _DIVIDED = re.compile(r"(?<=[^\W\d_])[-‐]$")
-_SMALLER = 0.87  # times the height of the type beside it: that of raised and lowered characters
+_SMALLER = 0.95  # times the height of the type beside it: that of raised and lowered characters
 _SAME_HEIGHT = 0.05  # times the height: the boxes of one font differ by less
 _FAR_BELOW = 0.5  # times the height: how far a line is below the one above it where nothing else divides them
 _LOWER = 0.2  # times the height: what is so far below a word is in another line
-_MIN_WITH_RAISED = 3  # characters of a word that begins and ends in type of one size
+# A word of three characters that begins and ends in type of one size: a digit, or two letters alone, are in it.
+_MAY_HAVE_RAISED = re.compile(
+    r"(?=.{3}).*?(?:\d.*\D$|(?<![^\W\d_])[A-Za-zα-ω]\s*[a-zα-ω](?![^\W\d_]))",
+    re.DOTALL,
+)
 _NEAR = 0.5  # times the height: a wider gap is between two parts of a line
 _OVERLAP = 0.25  # times the height: how far the boxes of two characters beside each other overlap at most
 _INSIDE_WORD = 0.125  # times the height: a wider gap is between two words
@@ -258,8 +262,4 @@ def _may_have_raised(word: str, span: _Span) -> bool:
     difference = abs(span.head.height - span.tail.height)
     if difference > _SAME_HEIGHT * span.head.height:
         return True
-    is_short = len(word) < _MIN_WITH_RAISED
-    ends_with_digit = word[-1].isdigit()
-    if is_short or ends_with_digit:
-        return False
-    return any(map(str.isdigit, word))
+    return _MAY_HAVE_RAISED.match(word) is not None

@@ -14,8 +14,8 @@ from typing_extensions import TypeIs
 
 from arag.errors import InputError
 from arag.ingest.documents import Problem
-from arag.ingest.formats import Readers
-from arag.ingest.formats.compressed import inner_path
+from arag.ingest.formats import NOT_IN_GZIP, Readers
+from arag.ingest.formats.compressed import first_text, inner_path
 from arag.ingest.formats.content import FormatError, clean_characters, reason
 from arag.ingest.formats.scans import PICTURES, how_to_use_ocr
 from arag.ingest.ignoring import IgnoreRules, make_ignore_rules
@@ -36,11 +36,9 @@ _VALID_SOURCES = (
 _NO_FILES = "contains no files that can be read"
 _IN_PICTURES = "has no text but in pictures"
 _MAX_REASONS = 5  # why the files of a folder are left out
-_SAMPLE_BYTES = 4_096  # of a file without a reader, which show whether it is text
 _HIDDEN = (".", "~$")  # the start of such names; Office marks a file that is open with the second
 _PAGES = {".html", ".htm", ".xhtml"}
 _TABLES = {".tab"}  # with tabs between their cells
-_CONTROL = re.compile(rb"[\x00-\x08\x0e-\x1a\x1c-\x1f\x7f]")  # no text has them, except for colours
 _MANUAL_PAGE = re.compile(r"^\.(?:TH|Dd) ", re.MULTILINE)
 # What to do with texts that are full of markup.
 _MARKUP_ADVICE = {
@@ -341,18 +339,19 @@ def _advise(path: Path) -> str:
     """Return what to do with a file without a reader."""
     inner = inner_path(path)
     extension = inner.suffix.lower()
-    text = _first_text(path)
+    text = first_text(path)
+    is_unread_inside = not text or extension in NOT_IN_GZIP
+    if inner != path and is_unread_inside:
+        return "unpack it"
     for extensions, advice in (_MARKUP_ADVICE if text else _ADVICE).items():
         if extension in extensions:
             return advice
-    if inner != path:
-        return "unpack it"
     if _MANUAL_PAGE.search(text):
         return "write its text with man -l"
     if text and extension in _TABLES:
         return f"to read it as a table: --as {extension}=.tsv"
     if text:
-        return f"to read it as {_name_kind(path)}"
+        return f"to read it as {_name_kind(inner)}"
     return "give its text, or a reader of yours in Python (readers=)"
 
 
@@ -367,15 +366,3 @@ def _name_kind(path: Path) -> str:
         if name.lower() in _PAGES:
             return f"a web page: --as {extension}={name.lower()}"
     return f"text: --as {extension}=.txt"
-
-
-def _first_text(path: Path) -> str:
-    """Return the beginning of a file if that is text, in whatever encoding, else an empty string."""
-    try:
-        with path.open("rb") as file:
-            data = file.read(_SAMPLE_BYTES)
-    except OSError:
-        return ""
-    if _CONTROL.search(data):
-        return ""
-    return data.decode("utf-8", "replace")

@@ -7,7 +7,7 @@ import gzip
 import pytest
 
 from arag.errors import InputError
-from arag.ingest.formats import compressed
+from arag.ingest.formats import Readers, compressed
 from arag.ingest.pipeline import run_ingest
 from arag.retrieval.index import open_index
 from fakes import HashEmbeddings
@@ -68,20 +68,39 @@ def test_what_cannot_be_read_is_named(reason, monkeypatch, name, data, expected)
 
 
 @pytest.mark.parametrize(
-    ("name", "advice"),
+    ("name", "data", "advice"),
     [
-        ("a.tar.gz", "no reader for .tar.gz; unpack it"),
-        ("mails.mbox.gz", "no reader for .mbox.gz; unpack it"),
-        ("book.ps.gz", "no reader for .ps.gz; convert it to .pdf or .epub"),
-        ("lamp.1.gz", "no reader for .1.gz; unpack it"),
+        ("a.tar.gz", b"lamp\0", "no reader for .tar.gz; unpack it"),
+        ("mails.mbox.gz", b"Lit.", "no reader for .mbox.gz; unpack it"),
+        ("book.ps.gz", b"%!PS", "no reader for .ps.gz; convert it to .pdf"),
+        ("README.ps.gz", b"%!PS", "no reader for .ps.gz; convert it to .pdf"),
+        ("README.dvi.gz", b"\0", "no reader for .dvi.gz; unpack it"),
+        ("lamp.1.gz", b".TH LAMP 1", "no reader for .1.gz; write its text with man -l"),
+        ("lamp.srt.gz", b"Lit.", "no reader for .srt.gz; to read it as text: --as .srt=.txt"),
     ],
 )
-def test_other_archives_are_skipped_with_what_to_do(tmp_path, name, advice):
+def test_other_archives_are_skipped_with_what_to_do(tmp_path, name, data, advice):
     docs = tmp_path / "docs"
     docs.mkdir()
-    (docs / name).write_bytes(gzip.compress(b"The lamp is lit."))
+    (docs / name).write_bytes(gzip.compress(data))
     (docs / "a.txt").write_text("It is lit.")
     summary = run_ingest(docs, tmp_path / "index", embedder=HashEmbeddings())
     assert [skipped.reason for skipped in summary.skipped] == [advice]
     with pytest.raises(InputError, match="unknown extension"):
         run_ingest(docs / name, tmp_path / "index", embedder=HashEmbeddings())
+
+
+def test_the_extension_inside_is_enough_to_read_an_archive_as_text(tmp_path):
+    (tmp_path / "lamp.srt.gz").write_bytes(gzip.compress(b"It is lit."))
+    with Readers({".srt": ".txt"}) as readers:
+        assert readers.read(tmp_path / "lamp.srt.gz").text == "It is lit."
+    with pytest.raises(InputError, match=r"'.srt.gz' is not an extension: give one .*, such as .log, and without .gz"):
+        Readers({".srt.gz": ".txt.gz"})
+
+
+@pytest.mark.parametrize("name", ["README.SSL", "CHANGES-2.10.gz", "Changes.old", "changelog.Debian.amd64.gz"])
+def test_a_text_with_the_name_of_one_needs_no_known_extension(tmp_path, name):
+    text = b"It is lit."
+    (tmp_path / name).write_bytes(gzip.compress(text) if name.endswith(".gz") else text)
+    summary = run_ingest(tmp_path, tmp_path / "index", embedder=HashEmbeddings())
+    assert (summary.documents, summary.skipped) == (1, ())

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Self, TypeAlias
 
 from arag.errors import InputError
-from arag.ingest.formats.compressed import GZIP, inner_path, unpacked
+from arag.ingest.formats.compressed import GZIP, first_text, inner_path, unpacked
 from arag.ingest.formats.content import (
     MAX_CHARACTERS,
     MAX_FILE_BYTES,
@@ -56,10 +56,16 @@ READERS: dict[str, _AnyReader] = {
     ".ipynb": "notebook.read_notebook",
     **dict.fromkeys(_CODE, read_code),
 }
-_NOT_IN_GZIP = {*MANUALS, MAILBOX}  # the first may have neighbours, and the second has many documents
+NOT_IN_GZIP = {*MANUALS, MAILBOX}  # the first may have neighbours, and the second has many documents
 _WITH_ENCODING = (read_code, read_markdown, read_text, _HTML, "tables.read_csv")  # their files may not be in Unicode
 
 _EXTENSION = re.compile(r"\.[^\s./\\]+")
+# Such as README.SSL and CHANGES-2.10: what follows the name need not be an extension.
+_NAME_OF_TEXT = re.compile(
+    r"(?:README|NEWS|TODO|FAQ|INSTALL|HACKING|BUGS|COPYING|LICEN[CS]E|AUTHORS|HISTORY|History|CHANGES|Changes"
+    r"|CHANGELOG|[Cc]hange[Ll]og)[._-](?!.*\.(?:gz|json|jsonl|ndjson)$)"
+)
+_PLAIN = re.compile(r"(?!<|%!)[\S\s]")  # not XML, and not PostScript
 
 _CHILD_MEMORY_BYTES = 1_000_000_000
 # Processor time that a file may take in the child process: on a busy machine, a book of 1,000 pages takes long to read.
@@ -112,7 +118,7 @@ class Readers:
 
     def _add(self, extension: str, reader: Reader | str) -> None:
         if not _EXTENSION.fullmatch(extension):
-            raise InputError(f"{extension!r} is not an extension: give one with its dot, such as .log")
+            raise InputError(f"{extension!r} is not an extension: give one with its dot, such as .log, and without .gz")
         if not isinstance(reader, str):
             self._readers[extension.lower()] = reader
             self._kinds.pop(extension.lower(), None)
@@ -130,12 +136,21 @@ class Readers:
 
     def knows(self, path: Path) -> bool:
         """Return whether there is a reader for a file as one document."""
-        extension = path.suffix.lower()
+        extension = self._extension_of(path, path)
+        if extension == GZIP and extension not in self._readers:
+            extension = self._extension_of(inner_path(path), path)
+            return extension in self._readers.keys() - NOT_IN_GZIP
         reader = self._readers.get(extension)
-        if reader is None and extension == GZIP:
-            inner = inner_path(path).suffix.lower()
-            return inner in self._readers and inner not in _NOT_IN_GZIP
         return is_manual(path) if reader == _MANUAL else reader is not None
+
+    def _extension_of(self, name: Path, file: Path) -> str:
+        """Return the extension of a name, or `.txt` if that is unknown, texts have such names, and the file has text.
+
+        The file may be in gzip; the name is that of what it holds.
+        """
+        extension = name.suffix.lower()
+        may_be_text = extension not in self._readers and _NAME_OF_TEXT.match(name.name)
+        return ".txt" if may_be_text and _PLAIN.match(first_text(file)) else extension
 
     def is_mailbox(self, path: Path) -> bool:
         """Return whether a file holds many emails, which are documents of their own."""
@@ -172,7 +187,7 @@ class Readers:
         if path.stat().st_size > MAX_FILE_BYTES:
             raise FormatError(f"more than {MAX_FILE_BYTES // 1_000_000} MB")
         kind = self._find_kind(path)
-        reader = READERS[kind] if kind else self._readers[path.suffix.lower()]
+        reader = READERS[kind] if kind else self._readers[self._extension_of(path, path)]
         if reader == _PDF and self.scans is not None:
             return self._read_pdf_with_ocr(path, self.scans)
         if reader == _HTML:
@@ -215,7 +230,7 @@ class Readers:
 
     def _find_kind(self, path: Path) -> str:
         """Return the extension that a file should have; an empty string if a reader of the user's, or OCR, reads it."""
-        extension = self._kinds.get(path.suffix.lower())
+        extension = self._kinds.get(self._extension_of(path, path))
         if extension not in READERS:  # a picture has none of these readers, either
             return ""
         is_program = extension != "" and READERS[extension] is read_code

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import re
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,11 +13,24 @@ from tempfile import TemporaryDirectory
 from arag.ingest.formats.content import MAX_FILE_BYTES, FormatError
 
 GZIP = ".gz"
+_SAMPLE_BYTES = 4_096  # which show whether a file is text
+_CONTROL = re.compile(rb"[\x00-\x08\x0e-\x1a\x1c-\x1f\x7f]")  # no text has them, except for colours
 
 
 def inner_path(path: Path) -> Path:
     """Return a path without the extension of gzip: that of `README.gz` is `README`."""
     return path.with_suffix("") if path.suffix.lower() == GZIP else path
+
+
+def first_text(path: Path) -> str:
+    """Return the beginning of a file, unpacked from gzip, if that is text in whatever encoding, else nothing."""
+    open_file = gzip.open if path.suffix.lower() == GZIP else open
+    try:
+        with open_file(path, "rb") as file:
+            data = file.read(_SAMPLE_BYTES)
+    except (OSError, EOFError, zlib.error):
+        return ""
+    return "" if _CONTROL.search(data) else data.decode("utf-8", "replace")
 
 
 def read_packed(path: str) -> str | bytes:

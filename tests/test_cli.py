@@ -176,6 +176,23 @@ def test_a_menu_that_many_pages_share_fills_no_search_by_meaning(arag, tmp_path)
     assert "[orphan.md:0]" in out
 
 
+def test_keys_addresses_and_lists_of_links_are_not_near_in_meaning(arag, tmp_path):
+    key = "".join(f"U7z7pvaUfato57kxBQJgKXTOBQkWkTWhAAoJEPaUfato57kxvUYP/{number}crEFkQt\n" for number in range(9))
+    docs = {
+        "key.md": f"# Key\n\n-----BEGIN PGP PUBLIC KEY BLOCK-----\n\n{key}=pwpf\n-----END PGP PUBLIC KEY BLOCK-----\n",
+        "sums.txt": "d41d8cd98f00b204e9800998ecf8427e\n\nhttps://example.org/mill\n\n12 14 16 18\n",
+        "mill.md": "# Mill\n\n## See also\n\n- The clock of the tower\n\n## Use\n\nIt grinds rye. It grinds corn.\n",
+        "tower.md": "# Tower\n\nThe tower has a clock and a bell, and a keeper winds it on Monday.\n",
+    }
+    place = ["--index", tmp_path / "index"]
+    arag("ingest", write_corpus(tmp_path / "docs", docs), *place)
+    out = arag("search", "semantic", "public key block clock of the tower", *place)[1]
+    ranked = re.findall(r"(?m)^\[(\S+):0\] \((\S+?)[,)]", out)
+    assert [document for document, _ in ranked[:2]] == ["tower.md", "mill.md"]
+    assert sorted(ranked[2:]) == [("key.md", "0.00"), ("sums.txt", "0.00")]
+    assert "The clock of the tower" not in out
+
+
 def test_people_are_told_whether_a_text_or_only_its_shown_sentences_are_the_same(arag, tmp_path):
     sentence = "The ferry sails at nine.\n\n"
     docs = {"a.md": sentence, "b.md": sentence}

@@ -20,7 +20,7 @@ from arag.retrieval.presentation.selection import (
     show_keyword_hits,
     show_semantic_hits,
 )
-from arag.retrieval.presentation.weighing import weigh
+from arag.retrieval.presentation.weighing import find_pointers, weigh
 from arag.retrieval.search.contents import find_listed, is_in_contents, name_entry
 from arag.retrieval.types import Chunk, Hit, KeywordResults, ReadResults, SemanticResults
 from arag.text.contents import name_section
@@ -99,7 +99,7 @@ def _add_best_with_terms(shown: ShownHit, weights: Mapping[str, float]) -> Shown
     for sentence in shown.excerpt.sentences:
         lacking.difference_update(found.get(sentence.position, ()))
     gains: dict[int, float] = {}
-    for position in found.keys() & set(chunk.embedded_positions()):
+    for position in (found.keys() & set(chunk.embedded_positions())) - find_listed(chunk):
         gains[position] = sum(weights[term] for term in lacking.intersection(found[position]))
     best = max(gains, key=lambda position: (gains[position], -position), default=None)
     if best is None or gains[best] <= _MIN_TERMS_SHARE * sum(weights.values()):
@@ -227,7 +227,10 @@ def _without_bare_headings(chunk: Chunk, sentences: Sequence[ShownSentence]) -> 
 
 
 def without_contents(chunk: Chunk, sentences: Sequence[ShownSentence]) -> Sequence[ShownSentence]:
-    """Return sentences without entries of contents whose sections are among them, and without what is around these."""
+    """Return sentences without entries of contents whose sections are among them, and without what is around these.
+
+    Contents and lists of links are nothing to understand a sentence by.
+    """
     headings = [sentence.under[-1].removesuffix(CUT) for sentence in sentences if sentence.under]
     sections = tuple(filter(None, map(name_section, headings)))
     listed = find_listed(chunk)
@@ -240,10 +243,11 @@ def without_contents(chunk: Chunk, sentences: Sequence[ShownSentence]) -> Sequen
         if begins_heading or (position in listed and name_entry(chunk, position).startswith(sections)):
             repeated.add(position)
     contents = {chunk.sentences[position].heading for position in repeated}
+    pointers = find_pointers(chunk)
     kept: list[ShownSentence] = []
     for sentence in sentences:
-        is_around = not sentence.matched and chunk.sentences[sentence.position].heading in contents
-        if sentence.position not in repeated and not is_around:
+        says_little = sentence.position in pointers or chunk.sentences[sentence.position].heading in contents
+        if sentence.position not in repeated and (sentence.matched or not says_little):
             kept.append(sentence)
     return kept or sentences
 

@@ -94,6 +94,9 @@ def test_a_table_of_one_column_around_lists_or_several_paragraphs_is_a_frame(rea
     [
         "<p><img alt='The oil'><div class=longdesc-link><br><span class=longdesc-link>[<a href=d>D</a>]</span></div>",
         "<div class=header><div class=summary><a href='#f'>Functions</a></div></div><p>The oil <a href='#d'>More...",
+        "<div id=nav-path><ul><li><a href=d>lamp</a></ul></div><p>The oil<div class=ttc>Definition: lamp.h:50</div>",
+        "<p>The oil<span class=method-click-advice>click to toggle source</span>",
+        "<p>The oil<div class=sphinxsidebarwrapper><ul><li><a href='#'>Oil</a><ul><li><a href='#a'>Age</a></ul></ul>",
     ],
 )
 def test_links_that_programs_write_beside_a_text_are_left_out(read, html):
@@ -118,6 +121,35 @@ def test_pages_of_doxygen_have_their_title_and_a_line_for_each_member(read):
     html = f"{title}<table><tr><td colspan=2><h2>Members</h2>{member}<tr><td>1 May<br>2 May<td>Oil</table>"
     text = "# Lamp Class\n\nOil\n\n## Members\n\nvoid light (Lamp &lamp)\n\nLights it.\n\n1 May\n2 May\n\nOil"
     assert read("a.html", html).text == text
+
+
+def test_code_of_doxygen_has_its_lines_and_no_numbers(read):
+    line = "<div class=line><span class=lineno>{0:5}</span>{1}</div>"
+    html = f"<div class=fragment>{line.format(1, 'if (dark)')}\n{line.format(2, '  light();')}</div>"
+    assert read("a.html", html).text == "if (dark)\n  light();"
+
+
+def test_a_declaration_of_doxygen_is_a_line(read):
+    name = "<td class=memname>void light\n<td>(\n<td>Lamp &amp;&#160;\n<td><em>lamp</em>,\n"
+    declaration = f"<table class=memname><tr>{name}<tr><td>\n<td>\n<td>int\n<td>n )</table>"
+    label = "<td><span class=mlabel>inline</span>"
+    labelled = f"<table class=mlabels><tr><td>{declaration}\n{label}</table>"
+    assert read("a.html", f"{declaration}<p>Lights it.").text == "void light ( Lamp & lamp, int n )\n\nLights it."
+    assert read("b.html", f"{labelled}<p>Lights it.").text == "void light ( Lamp & lamp, int n ) inline\n\nLights it."
+
+
+def test_a_page_that_shows_what_a_search_in_doxygen_finds_is_left_out(read):
+    page = "<body class=SRPage><div class=SRStatus>Loading...</div>"
+    assert read("a.html", page).why_skipped == "a page that only leads to another"
+
+
+def test_the_summary_of_javadoc_is_a_table(read):
+    tabs = "<div class=table-tabs><button>All Methods</button></div>"
+    header = "<div class='table-header col-first'>Type</div><div class='table-header col-last'>Method</div>"
+    cells = "<div class=col-first>{0}</div><div class=col-last><div class=block>{1}</div></div>"
+    rows = f"{header}{cells.format('void', 'light()')}{cells.format('int', 'fill()')}"
+    text = "Type | Method\nType: void | Method: light()\nType: int | Method: fill()"
+    assert read("a.html", f"{tabs}<div class='summary-table two-column-summary'>{rows}</div>").text == text
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ from lxml import etree
 from arag.ingest.formats.bars import TEXT_BAR, find_barred_lines, show_bars
 from arag.ingest.formats.content import Content, name_parts
 from arag.ingest.formats.frame import CODE_LINE_END, FRAME_END, FRAME_START, find_empty_frame, find_frame, mark_lines
+from arag.ingest.formats.html_generators import mark_generated
 from arag.ingest.formats.html_hidden import find_hidden, find_navigation, leads_elsewhere
 from arag.ingest.formats.html_layout import BLOCKS, HEADINGS, Layout, find_layout
 from arag.ingest.formats.html_lists import without_own_number
@@ -75,7 +76,6 @@ _PAGE_NUMBER = re.compile(  # a picture in its place, as LaTeX2HTML makes it: (p
 )
 _MANUAL_HEADING = re.compile(r"^#+(?= )", re.MULTILINE)
 _TITLE = etree.XPath("string(head/title)", smart_strings=False)
-_DOXYGEN_TITLE = etree.XPath("//div[@class = 'headertitle']/div[@class = 'title'][not(//h1)]")
 _PICTURE = re.compile(r"<(?:\w+:)?(?:img|image)\b", re.IGNORECASE)
 
 
@@ -115,7 +115,7 @@ def html_content(html: str, *, mark_frame: bool = False, is_mail: bool = False) 
     take_out_footnotes(page)
     show_bold_type(page)
     separate_neighbours(page)
-    _mark_title(page)
+    mark_generated(page)
     hidden = find_hidden(page)
     not_shown = find_inside(hidden)
     embedded = _embedded_pages(page, not_shown)
@@ -159,14 +159,6 @@ def _embedded_pages(page: etree._Element, not_shown: set[etree._Element]) -> lis
         if is_file and not is_picture and element not in not_shown:
             addresses.append(shorten(address, _MAX_ADDRESS))
     return addresses
-
-
-def _mark_title(page: etree._Element) -> None:
-    """Make a heading of the title that Doxygen writes above a page."""
-    for title in _DOXYGEN_TITLE(page):
-        title.tag = "h1"
-        for group in title.findall("div"):  # which the page belongs to
-            title.addnext(group)
 
 
 def _page_text(

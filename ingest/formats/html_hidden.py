@@ -36,12 +36,16 @@ _HAS_BLOCKS = etree.XPath("boolean(.//p | .//div | .//ul | .//ol | .//table | ./
 # A click on a heading shows what it controls, such as the answer to a question.
 _CONTROLLED = etree.XPath("//*[self::h2 or self::h3 or self::h4 or self::h5 or self::h6 or self::dt]//@aria-controls")
 # What LibreOffice hides for its authors; DocBook's link `[D]` below a picture, and its word "Note" where that would be
-# the definition of a term; Doxygen's links to what is below.
+# the definition of a term; Doxygen's links to what is below and above, tips and numbers of lines; buttons of Javadoc
+# and RDoc; Sphinx's contents of the page beside it.
 _BESIDE_TEXT = etree.XPath(
     "//*[@id = 'DEBUG'] | //*[@class = 'longdesc-link']"
     " | //dd/div[@class = 'note'][not(preceding-sibling::node()[normalize-space()])]//th"
     " | //div[@class = 'header']/div[@class = 'summary']"
     " | //a[contains(@href, '#')][normalize-space() = 'More...']"
+    " | //div[@id = 'nav-path' or @class = 'ttc'] | //pre/span[@class = 'line']/span[@class = 'lineno']"
+    " | //div[@class = 'table-tabs'] | //span[@class = 'method-click-advice']"
+    " | //div[@class = 'sphinxsidebarwrapper']//ul[.//a][not(.//a[not(starts-with(@href, '#'))])]"
 )
 _PERMALINKS = etree.XPath(
     "//a[contains(@href, '#')][contains(@class, 'headerlink') or ancestor::*[self::h1 or self::h2 or self::h3"
@@ -87,7 +91,12 @@ def _is_default(alternative: etree._Element) -> bool:
 
 
 def leads_elsewhere(page: etree._Element) -> bool:
-    """Return whether a browser shows another page at once, and this one has hardly any text."""
+    """Return whether a browser shows another page at once, and this one has hardly any text.
+
+    Nor has a page of Doxygen's in which a script shows links that a search finds.
+    """
+    if page.find("body[@class='SRPage']") is not None:
+        return True
     if not any(map(_refreshes_at_once, _REFRESH(page))):
         return False
     body = page.find("body")

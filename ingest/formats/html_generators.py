@@ -1,0 +1,35 @@
+"""What the style sheets of Doxygen and Javadoc lay out in a web page: headings, code, lines and tables."""
+
+from __future__ import annotations
+
+from lxml import etree
+
+_DOXYGEN_TITLE = etree.XPath("//div[@class = 'headertitle']/div[@class = 'title'][not(//h1)]")
+_SUMMARY = "//div[contains(@class, 'summary-table')]"
+_HEADER = "div[contains(@class, 'table-header')]"
+_ROW_STARTS = etree.XPath(f"{_SUMMARY}/div[(position() - 1) mod count(../{_HEADER}) = 0]")
+_SHOWN_AS = {
+    "pre": etree.XPath("//div[@class = 'fragment'][div/@class = 'line']"),
+    # The declaration of a function, with its labels, is shown as one row.
+    "tr": etree.XPath("//table[@class = 'mlabels' or @class = 'memname'][not(ancestor::table/@class = 'mlabels')]"),
+    "span": etree.XPath(
+        "//pre/div[@class = 'line']"
+        " | //tr[@class = 'mlabels' or @class = 'memname']/descendant::*[self::table or self::tr or self::td]"
+    ),
+    "th": etree.XPath(f"{_SUMMARY}/{_HEADER}"),
+    "td": etree.XPath(f"{_SUMMARY}[th]/div"),
+    "table": etree.XPath(f"{_SUMMARY}[th]"),
+}
+
+
+def mark_generated(page: etree._Element) -> None:
+    """Give the elements that these programs write the names of what a browser shows."""
+    for title in _DOXYGEN_TITLE(page):
+        title.tag = "h1"
+        for group in title.findall("div"):  # which the page belongs to
+            title.addnext(group)
+    for cell in _ROW_STARTS(page):
+        cell.addprevious(etree.Element("tr"))
+    for name, find in _SHOWN_AS.items():
+        for element in find(page):
+            element.tag = name

@@ -51,15 +51,19 @@ def test_its_document_has_its_name_and_the_kind_of_what_it_holds(tmp_path):
     assert listed == [("guide.txt.gz", "guide", "txt"), ("lamps.html.gz", "Lamps", "html"), ("old.md", "old", "md")]
 
 
+def packed(data: bytes) -> bytes:
+    return gzip.compress(data, mtime=0)  # each worker names the tests by their data
+
+
 @pytest.mark.parametrize(
     ("name", "data", "expected"),
     [
         ("a.txt.gz", b"The lamp is lit.", "a damaged gzip archive: Not a gzipped file (b'Th')"),
-        ("a.txt.gz", gzip.compress(b"lit" * 99)[:-9], "a damaged gzip archive: Compressed file ended before"),
-        ("a.txt.gz", gzip.compress(b""), "the file is empty"),
-        ("a.txt.gz", gzip.compress(MAIL + MAIL), "a mailbox in a gzip archive: unpack it"),
-        ("a.txt.gz", gzip.compress(gzip.compress(b"lit")), "a gzip archive: unpack it"),
-        ("a.txt.gz", gzip.compress(b"oil\n" * 999), "more than 0 MB in a gzip archive"),
+        ("a.txt.gz", packed(b"lit" * 99)[:-9], "a damaged gzip archive: Compressed file ended before"),
+        ("a.txt.gz", packed(b""), "the file is empty"),
+        ("a.txt.gz", packed(MAIL + MAIL), "a mailbox in a gzip archive: unpack it"),
+        ("a.txt.gz", packed(packed(b"lit")), "a gzip archive: unpack it"),
+        ("a.txt.gz", packed(b"oil\n" * 999), "more than 0 MB in a gzip archive"),
     ],
 )
 def test_what_cannot_be_read_is_named(reason, monkeypatch, name, data, expected):

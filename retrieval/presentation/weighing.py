@@ -20,8 +20,12 @@ _MAX_LABEL_CHARACTERS = 60
 # say more in so few words.
 _LETTERS = r"[A-Za-z\u00c0-\u052f'’-]+"
 _LABEL = re.compile(rf"(?:[-*•]\s)?{_LETTERS}(?:[\s▸→>/]+{_LETTERS}){{0,2}}[\s»…]*")
-# Addresses, and what keys, signatures and checksums are written in.
-_CODE = re.compile(r"\S+://\S+|(?=\S*\d)[A-Za-z\d+/=]{16,}|(?<!\S)=\S{4}(?!\S)|-----(?:BEGIN|END) [A-Z ]+-----")
+# Addresses, and what keys, signatures and checksums are written in. Each is looked for only where it can begin: to try
+# every letter of a script without spaces would take seconds.
+_CODE = re.compile(
+    r"[a-z]{2,6}://\S+|(?<![A-Za-z\d+/=])(?=[A-Za-z+/=]*\d)[A-Za-z\d+/=]{16,}"
+    r"|(?<!\S)=\S{4}(?!\S)|-----(?:BEGIN|END) [A-Z ]+-----"
+)
 _WORD = re.compile(r"(?<![^\W_])[^\W\d_]{2,}(?![^\W_])|[^\W\d_\x00-\u024f]")
 _LIST_ITEM = re.compile(r"[-*•] ")
 _LINKS = re.compile(

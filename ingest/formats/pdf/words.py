@@ -25,7 +25,7 @@ _FAR_BELOW = 0.5  # times the height: how far a line is below the one above it w
 _LOWER = 0.2  # times the height: what is so far below a word is in another line
 # A word of three characters that begins and ends in type of one size: a digit, or two letters alone, are in it.
 _MAY_HAVE_RAISED = re.compile(
-    r"(?=.{3}).*?(?:\d.*\D$|(?<![^\W\d_])[A-Za-zα-ω]\s*[a-zα-ω](?![^\W\d_]))",
+    r"(?=.{3})(?:(?=.*\D$).*?\d|.*?(?<![^\W\d_])[A-Za-zα-ω]\s*[a-zα-ω](?![^\W\d_]))",
     re.DOTALL,
 )
 _NEAR = 0.5  # times the height: a wider gap is between two parts of a line

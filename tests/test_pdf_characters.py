@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 import reportlab
-from pypdf.generic import ArrayObject, DecodedStreamObject, DictionaryObject, NameObject, NumberObject
+from pypdf.generic import ArrayObject, DecodedStreamObject, DictionaryObject, FloatObject, NameObject, NumberObject
 
 from arag.ingest.formats.pdf.glyphs import Box
 from arag.ingest.formats.pdf.raised import set_raised_apart
@@ -101,8 +101,12 @@ def test_joined_letters_by_the_names_that_the_font_gives_them(read, names, parts
     assert (content.text, content.left_out) == (text, ())
 
 
-@pytest.mark.parametrize("font", ["CMSY10", "ABCDEF+CMBSY7", "XYZABC+LMMathSymbols10-Regular"])
-def test_the_brackets_of_fonts_of_tex_are_no_letters(read, font):
+def with_signs(font, parts, characters=()):
+    """Return a PDF with a line: texts in a usual font, and numbers as codes of a font that is not in the file.
+
+    The file may say which characters the codes stand for: see `font_with_characters`.
+    """
+
     def work(writer):
         page = writer.pages[0]
         fonts = DictionaryObject()
@@ -110,12 +114,58 @@ def test_the_brackets_of_fonts_of_tex_are_no_letters(read, font):
             values = {"/Type": "/Font", "/Subtype": "/Type1", "/BaseFont": f"/{base}"}
             entries = {NameObject(key): NameObject(value) for key, value in values.items()}
             fonts[NameObject(name)] = writer._add_object(DictionaryObject(entries))
+        if characters:
+            fonts[NameObject("/F9")] = font_with_characters(writer, characters, font)
         page[NameObject("/Resources")] = DictionaryObject({NameObject("/Font"): fonts})
-        page[NameObject("/Contents")] = stream(writer, written("He is in {", 104, "file", 105, "} his bed"))
+        page[NameObject("/Contents")] = stream(writer, written(*parts))
 
     pages = Pages()
     pages.text(72, 700, "x")
-    assert read("a.pdf", change(pages.finish(), work)).text == "He is in {⟨file⟩} his bed"
+    return change(pages.finish(), work)
+
+
+@pytest.mark.parametrize("font", ["CMSY10", "ABCDEF+CMBSY7", "XYZABC+LMMathSymbols10-Regular"])
+def test_the_brackets_of_fonts_of_tex_are_no_letters(read, font):
+    data = with_signs(font, ("He is in {", 104, "file", 105, "} his bed"))
+    assert read("a.pdf", data).text == "He is in {⟨file⟩} his bed"
+
+
+@pytest.mark.parametrize(
+    ("font", "character", "parts", "text"),
+    [
+        ("CMSY10", "000d", ("The mill ", 33, "c 2023"), "The mill © 2023"),
+        ("CMSY10", "000d", ("The mill ", 33, "R grinds"), "The mill ® grinds"),
+        ("LCIRCLE10", "261b", (33, " The mill"), "The mill"),
+        ("ZapfDingbats", "261b", (33, " The mill"), "☛ The mill"),
+    ],
+)
+def test_signs_of_fonts_of_tex(read, font, character, parts, text):
+    assert read("a.pdf", with_signs(font, parts, [(33, character)])).text == text
+
+
+def test_quotation_marks_in_fonts_that_are_pictures_of_letters(read):
+    def work(writer):
+        page = writer.pages[0]
+        glyph = stream(writer, "500 0 d0 0 0 400 500 re f")
+        names = ArrayObject([NumberObject(19), NameObject("/a19"), NameObject("/a20")])
+        font = {
+            "/Type": NameObject("/Font"),
+            "/Subtype": NameObject("/Type3"),
+            "/FontBBox": ArrayObject(map(NumberObject, (0, 0, 500, 500))),
+            "/FontMatrix": ArrayObject(map(FloatObject, (0.001, 0, 0, 0.001, 0, 0))),
+            "/CharProcs": DictionaryObject({NameObject("/a19"): glyph, NameObject("/a20"): glyph}),
+            "/Encoding": DictionaryObject({NameObject("/Differences"): names}),
+            "/FirstChar": NumberObject(19),
+            "/LastChar": NumberObject(20),
+            "/Widths": ArrayObject(map(NumberObject, (500, 500))),
+        }
+        entries = DictionaryObject({NameObject(key): value for key, value in font.items()})
+        page["/Resources"]["/Font"][NameObject("/F9")] = writer._add_object(entries)
+        page[NameObject("/Contents")] = stream(writer, written("un ", 19, " moulin ", 20, " ancien"))
+
+    pages = Pages()
+    pages.text(72, 700, "x")
+    assert read("a.pdf", change(pages.finish(), work)).text == "un « moulin » ancien"
 
 
 def test_a_code_that_no_font_has_names_no_letters(read):

@@ -19,7 +19,13 @@ _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 _REPAIR = re.compile(
     f"[{HYPHEN}{_SOFT_HYPHEN}{''.join(TEX_LIGATURES)}]|{_LONE_SURROGATE.pattern}|{ACCENT.pattern}",
 )
-_PRIVATE = re.compile(f"[{''.join(PRIVATE)}]")
+# PDFium has a line end in place of TeX's circle, around the letter after it.
+_NAMED = {**PRIVATE, "c": "©", "R": "®"}
+_NAMED_SIGN = re.compile(f"[{''.join(PRIVATE)}]|(?<=\r)[cR]")
+# By their places in TeX's fonts for Western languages, which are without a name as pictures of letters.
+_QUOTES = {"\x13": "«", "\x14": "»"}
+_PICTURE_FONTS = {"LCIRCLE10", "LCIRCLEW10", "LINE10", "LINEW10"}  # TeX's, for parts of lines and circles
+_SIGN_OF_FONT = re.compile("[\x13\x14\u2600-\u27bf]")
 _TWICE = re.compile(r"(?:([^\W_])\1){2,}")  # a single pair is a double letter
 _WIDE_TWICE = re.compile(r"([\U00010000-\U0010ffff])\1")
 _SAME_LINE = 0.1  # times the height: letters of a line differ less in their places
@@ -32,8 +38,14 @@ def mend_characters(page: PageText) -> dict[int, str]:
     mended = _remove_doubles(page)
     for match in _REPAIR.finditer(page.text):
         mended.update(_mend(page, match.start()))
-    for match in _PRIVATE.finditer(page.text):
-        mended[match.start()] = PRIVATE[match[0]]
+    for match in _NAMED_SIGN.finditer(page.text):
+        mended[match.start()] = _NAMED[match[0]]
+    for match in _SIGN_OF_FONT.finditer(page.text):
+        font = page.font_name(match.start())
+        if font in _PICTURE_FONTS:
+            mended[match.start()] = ""
+        elif not font:
+            mended[match.start()] = _QUOTES.get(match[0], match[0])
     return mended
 
 

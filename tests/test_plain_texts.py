@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import gzip
 import time
 import zipfile
 
 import pytest
 
+from arag.ingest.formats import Readers
 from arag.ingest.sentences import split_sentences
 
 
@@ -727,7 +729,8 @@ def test_the_title_of_a_plain_text_may_be_marked_or_named_above_it(read, name, t
 )
 def test_titles_of_a_wiki(read, text, marked):
     content = read("a.txt", f"Content-Type: text/x-wiki\n\n{text}\n")
-    assert content.text.strip() == f"Content-Type: text/x-wiki\n\n{marked}"
+    assert content.text.strip() == marked
+    assert content.metadata == {"Content-Type": "text/x-wiki"}
     assert content.title == "Lamps"
 
 
@@ -1046,3 +1049,32 @@ def test_a_printed_table_with_groups_of_rows_stays_as_it_is(read):
 )
 def test_the_title_of_a_document_in_tex(read, title, shown):
     assert read("a.tex", f"\\documentclass{{article}}\n{title}\n\\begin{{document}}\nIt burns.\n").title == shown
+
+
+SECTIONS = "Charset\n~~~~~~~~\nSet the locale.\n\nKeys\n~~~~~~~~\nMake one.\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "title"),
+    [
+        ("README.Debian", SECTIONS, "README"),
+        ("README.Debian", SECTIONS.replace("~", "-"), "README"),
+        ("lamp_oil.txt", SECTIONS.replace("~", "="), "lamp oil"),
+        ("guide.txt", SECTIONS.replace("Keys", "1. Keys"), "Charset"),
+        ("guide.txt", SECTIONS.replace("Set the locale.\n", ""), "Charset"),
+        ("NEWS", "Changes in 5.4\n\nThe lamp is lit.\n", "NEWS"),
+        ("NEWS", "Lamp NEWS -*- outline -*-\n\nThe lamp is lit.\n", "Lamp NEWS"),
+        ("FAQ", "*** About lamps ***\n\nThey are lit.\n", "About lamps"),
+        ("AUTHORS", "Odvar o@lanthry.example\n\nBela b@lanthry.example\n", ""),
+    ],
+)
+def test_the_first_of_sections_or_news_is_no_title_of_the_whole(read, name, text, title):
+    assert read(name, text).title == title
+
+
+def test_a_first_heading_that_names_the_folder_is_the_title(tmp_path):
+    path = tmp_path / "lamp" / "README.gz"
+    path.parent.mkdir()
+    path.write_bytes(gzip.compress(SECTIONS.replace("Charset", "Lamp set").encode()))
+    with Readers() as readers:
+        assert readers.read(path).title == "Lamp set"

@@ -44,14 +44,15 @@ def read_packed(path: str) -> str | bytes:
 
 @contextmanager
 def unpacked(path: Path) -> Iterator[Path]:
-    """Yield the path of a temporary file with what a file in gzip holds.
+    """Yield the path of a temporary file with what a file in gzip holds, in a folder with the name of its own.
 
     Raises:
         FormatError: The file is damaged, or what it holds is too large.
     """
     data = _unpack(path)
     with TemporaryDirectory() as folder:
-        inner = Path(folder, inner_path(path).name)
+        inner = Path(folder, path.absolute().parent.name, inner_path(path).name)
+        inner.parent.mkdir(exist_ok=True)
         inner.write_bytes(data)
         yield inner
 

@@ -47,13 +47,16 @@ _SOURCES = (".rst.txt", ".md.txt")  # as Sphinx copies them beside its pages
 # Lines above a text that say what it is, as above an email.
 _HEAD = re.compile(r"\n*((?:[A-Z][\w-]{1,30}:[^\n]*\n(?:[ \t]+\S[^\n]*\n)*){1,40})\n+")
 _FIELD_OF_TEXT = re.compile(r"^(?:Content-Type|Abstract|Title|Subject|Author|From|Date):", re.IGNORECASE | re.MULTILINE)
+# Above a page of a wiki such as Zim's; an abstract is text.
+_HEAD_OF_WIKI = re.compile(r"Content-Type:.*\n(?:(?!Abstract)[\w-]{1,30}: .*\n)*(?:[ \t]*\n|\Z)", re.IGNORECASE)
+_FIELD = re.compile(r"^([\w-]+):[ \t]*(\S.*)", re.MULTILINE)
 _NAME = re.compile(r"^(Title|Subject):[ \t]*(\S.*)", re.IGNORECASE | re.MULTILINE)
 _RULE = re.compile(r"[-=~*#_.]{3,}")  # also of several signs
 # A first line that is no title: of a key, of code, of a log with its date or author, and one with an address.
 _NO_TITLE = re.compile(
     r"-{3,}|[%#]|\$Id\b|\d{4}-\d\d-\d\d\b|\w+::"
     r"|v\d+\.\d[\w.]*(?:\s+\W?\d|\s+(?:[A-Z][a-z]{2}\s+){2}\d|$)"  # a version, with its date
-    r"|.*(?:<\S+@\S+>|://)"
+    r"|.*(?:\S@\w|://)"
 )
 # Of sections; where others follow, the first one is no title of the whole.
 _SECTION_NAMES = frozenset(
@@ -63,6 +66,17 @@ _SECTION_NAMES = frozenset(
     "descripción introduzione descrizione введение описание 简介 介绍 概述 前言 はじめに 概要".split()
 )
 _MARK = re.compile(r"#+ ")
+# The first heading of a text, if some lines and then others like it follow. Chapters of a whole have numbers.
+_FIRST_OF_SECTIONS = re.compile(
+    r"\n*(?:(?P<marks>#+)[ ](?P<marked>.+)\n++(?!\#)(?:.*\n)*?(?P=marks)[ ](?!\d)"
+    r"|(?P<line>\S.*)\n(?P<sign>[=~-])(?P=sign){2,}[ \t]*\n++(?!.*\n(?P<other>[=~-])(?P=other){2,}[ \t]*\n)"
+    r"(?:.*\n)*?[ \t]*\n(?!\d)\S.*\n(?P=sign){3,}[ \t]*$)",
+    re.MULTILINE,
+)
+_WORD = re.compile(r"[^\W_]{3,}")
+_NEWS = re.compile(r"NEWS|CHANGES|HISTORY|RELEASE", re.IGNORECASE)
+_VERSION = re.compile(r"\d\.\d")
+_MODE = re.compile(r"\A(.*?)[ \t]*(?:-\*-.*-\*-|\bvim:.*)")  # of an editor, in the first line
 # Of a document in TeX, without other commands than these names and line ends.
 _TEX_TITLE = re.compile(
     r"^[ \t]*\\title(?:\[[^\]\n]*\])?\{((?:[^{}\\%\n]|\\(?:La)?TeX(?![A-Za-z])|\\[\\ ])+)\}", re.MULTILINE
@@ -80,7 +94,7 @@ def read_text(path: Path, encoding: str = "") -> Content:
     """
     if path.name.lower().endswith(_SOURCES):
         return read_markdown(path, encoding)
-    text = _without_printing(decode_text(path.read_bytes(), encoding))
+    text = _MODE.sub(r"\1", _without_printing(decode_text(path.read_bytes(), encoding)))
     manual, text = split_manual(text)
     if manual:
         return Content(
@@ -89,6 +103,9 @@ def read_text(path: Path, encoding: str = "") -> Content:
             marks_headings=True,
             is_plain=True,
         )
+    head = _HEAD_OF_WIKI.match(text)
+    fields = dict[str, JSON](_FIELD.findall(head[0])) if head else {}
+    text = text.removeprefix(head[0] if head else "")
     marks_headings = False
     text = show_printed_tables(text)
     package = find_package(text)
@@ -100,7 +117,7 @@ def read_text(path: Path, encoding: str = "") -> Content:
             marks_headings = True
     text = _TITLE_ABOVE_TEXT.sub(r"\1\n\n", text)
     if package is None:
-        title = _title_line(text)
+        title = _title_of_plain_text(text, path)
     else:
         title = f"{package} {path.stem}" if package else ""  # the first line names the newest version
     pages = text.split(_FORM_FEED)
@@ -108,6 +125,7 @@ def read_text(path: Path, encoding: str = "") -> Content:
         return Content(
             title=title,
             text=join_lines(text),
+            metadata=fields,
             marks_headings=marks_headings,
             headings_apart=True,
             is_plain=True,
@@ -118,6 +136,7 @@ def read_text(path: Path, encoding: str = "") -> Content:
         title=title,
         text=text,
         page_starts=page_starts,
+        metadata=fields,
         marks_headings=marks_headings,
         headings_apart=True,
         is_plain=True,
@@ -154,6 +173,31 @@ def _levels_of_headings(text: str) -> list[int]:
     return levels
 
 
+def _title_of_plain_text(text: str, path: Path) -> str:
+    """Return the title of a text, which is the name of its file if the first heading is only that of a section.
+
+    News begin with the newest version. Another heading with others like it after it is the title of the whole only if
+    it names the folder, which is that of a package: `Oil for Debian`.
+    """
+    title = _title_line(text)
+    is_version = _NEWS.match(path.name) and _VERSION.search(title)
+    if is_version or (_first_of_sections(text) == title != "" and not _names(title, path.parent.name)):
+        return path.stem.replace("_", " ")
+    return title
+
+
+def _first_of_sections(text: str) -> str:
+    """Return the first heading of a text if others like it follow, or an empty string."""
+    match = _FIRST_OF_SECTIONS.match(text)
+    return (match["marked"] or match["line"]).strip() if match else ""
+
+
+def _names(title: str, folder: str) -> bool:
+    """Return whether a word of a title is in the name of a folder."""
+    words = _WORD.findall(title.lower())
+    return any(map(folder.lower().__contains__, words))
+
+
 def _title_line(text: str) -> str:
     """Return the title that the lines above a text name, or its first line if that looks like a title."""
     head = _HEAD.match(text)
@@ -174,6 +218,7 @@ def _first_title(text: str) -> tuple[str, bool]:
     between = find_title(lines[:3])
     title = between.text if between else lines[0].strip()
     below = lines[1].strip()
+    title = title.strip("* ")
     has_mark = _MARK.match(lines[0]) is not None
     if has_mark:
         title = _MARK.sub("", title)

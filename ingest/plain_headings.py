@@ -27,6 +27,7 @@ _SECTION_NAME = re.compile(r"\d{1,2}(?:\.\d{1,2})*\.?\s+[^a-zß-öø-ÿ\d][^\d]*
 _MAX_SECTION_LINE = 200  # characters
 _MAX_SECTION_COLUMN = 4  # in which the title of a section begins; further right is its text
 _UNFINISHED = re.compile(r"[^\W\d_]{2}[.!?]\s+[A-Z][^.!?:;]*[^\W\d_],?\Z")
+_ADDRESS = re.compile(r"\w+://\S+\s*$", re.MULTILINE)  # what a line such as `Alternatively, visit` announces
 _BLANK_LINE = re.compile(r"\n[^\S\n]*\n")
 # Above and below a block of AsciiDoc, such as code. Its reader sets the end in, and the start below a name like [NOTE].
 _DELIMITER = re.compile(
@@ -145,7 +146,7 @@ def _is_unfinished(text: str, block: Block) -> bool:
 def _is_above_paragraph(place: Place) -> bool:
     """Return whether a block is a short line with a paragraph after it, which may be a heading."""
     text, _, block, following = place
-    if block.is_row or not (block.embedded and following.embedded):
+    if block.is_row or _ADDRESS.match(text, following.start) or not (block.embedded and following.embedded):
         return False
     is_paragraph = not _is_short(text, following) or _is_unfinished(text, following)
     return is_paragraph and _is_short(text, block)

@@ -1078,3 +1078,9 @@ def test_a_first_heading_that_names_the_folder_is_the_title(tmp_path):
     path.write_bytes(gzip.compress(SECTIONS.replace("Charset", "Lamp set").encode()))
     with Readers() as readers:
         assert readers.read(path).title == "Lamp set"
+
+
+def test_a_line_above_an_address_is_no_heading():
+    address = f"https://lanthry.example/lamps/{'oil' * 30}"
+    shown = headings(f"The lamp is lit.\n\n    Alternatively, visit\n\n        {address}\n", headings_apart=True)
+    assert set(shown.values()) == {""}

@@ -149,7 +149,8 @@ def test_the_summary_of_javadoc_is_a_table(read):
     cells = "<div class=col-first>{0}</div><div class=col-last><div class=block>{1}</div></div>"
     rows = f"{header}{cells.format('void', 'light()')}{cells.format('int', 'fill()')}"
     text = "Type | Method\nType: void | Method: light()\nType: int | Method: fill()"
-    assert read("a.html", f"{tabs}<div class='summary-table two-column-summary'>{rows}</div>").text == text
+    table = f"{tabs}<div class='summary-table two-column-summary'>{rows}</div>"
+    assert read("a.html", f"<ul class=summary-list><li>{table}</ul>").text == text
 
 
 @pytest.mark.parametrize(
@@ -365,10 +366,15 @@ def write_site(folder, titles):
     ["{} — Mills 3.11.2 documentation", "{} - Wiki | Mills", "Mills: {}", "Mills :: {} — 2", "{} (Mills (3.11.2))"],
 )
 def test_titles_are_without_the_name_that_a_whole_site_shares(tmp_path, form):
-    parts = ["Wheels", "Stones — old", "Sluices", "Ponds", "Races", "Dams"]
+    parts = ["Wheels", "Stones — old", "Sluices", "Ponds (Race - old)", "Races", "Dams"]
     titles = [form.format(part) for part in parts]
     pages = write_site(tmp_path / "site", [*titles, "Mills"])
     assert [page.title for page in pages] == [*parts, "Mills"]
+
+
+def test_a_name_does_not_end_within_parentheses(tmp_path):
+    pages = write_site(tmp_path / "site", [f"Mills: Oil (Index - {letter})" for letter in "ABCDE"])
+    assert [page.title for page in pages] == [f"Oil (Index - {letter})" for letter in "ABCDE"]
 
 
 def test_titles_that_few_pages_share_are_whole(tmp_path):

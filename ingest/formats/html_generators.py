@@ -19,6 +19,7 @@ _SHOWN_AS = {
     "th": etree.XPath(f"{_SUMMARY}/{_HEADER}"),
     "td": etree.XPath(f"{_SUMMARY}[th]/div"),
     "table": etree.XPath(f"{_SUMMARY}[th]"),
+    "div": etree.XPath("//ul[@class = 'summary-list'] | //ul[@class = 'summary-list']/li"),  # shown without bullets
 }
 
 

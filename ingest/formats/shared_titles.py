@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from arag.ingest.formats.content import Content
 
-_SEPARATOR = re.compile(r"\s+(?:[—–|·•»:]|-{1,2}|::)\s+|:\s+")
+_SEPARATOR = re.compile(r"(?:\s+(?:[—–|·•»:]|-{1,2}|::)\s+|:\s+)(?![^()]*\))")  # not in `Mills (Part - 1)`
 _IN_PARENTHESES = re.compile(r"\s+(?=\(.*\)$)")  # before the name of a manual: `Mills (The Manual)`
 _NUMBER = re.compile(r"\d+")
 _MIN_PAGES = 3  # that share a part of their titles: fewer can do so by chance

@@ -96,7 +96,7 @@ def test_a_table_of_one_column_around_lists_or_several_paragraphs_is_a_frame(rea
         "<div class=header><div class=summary><a href='#f'>Functions</a></div></div><p>The oil <a href='#d'>More...",
         "<div id=nav-path><ul><li><a href=d>lamp</a></ul></div><p>The oil<div class=ttc>Definition: lamp.h:50</div>",
         "<p>The oil<span class=method-click-advice>click to toggle source</span>",
-        "<p>The oil<div class=sphinxsidebarwrapper><ul><li><a href='#'>Oil</a><ul><li><a href='#a'>Age</a></ul></ul>",
+        "<p>The oil<div class=sphinxsidebar-navigation__contents><ul><li><a href='#a'>Age</a></ul>",
     ],
 )
 def test_links_that_programs_write_beside_a_text_are_left_out(read, html):

@@ -45,7 +45,7 @@ _BESIDE_TEXT = etree.XPath(
     " | //a[contains(@href, '#')][normalize-space() = 'More...']"
     " | //div[@id = 'nav-path' or @class = 'ttc'] | //pre/span[@class = 'line']/span[@class = 'lineno']"
     " | //div[@class = 'table-tabs'] | //span[@class = 'method-click-advice']"
-    " | //div[@class = 'sphinxsidebarwrapper']//ul[.//a][not(.//a[not(starts-with(@href, '#'))])]"
+    " | //div[contains(@class, 'sphinxsidebar')]//ul[.//a][not(.//a[not(starts-with(@href, '#'))])]"
 )
 _PERMALINKS = etree.XPath(
     "//a[contains(@href, '#')][contains(@class, 'headerlink') or ancestor::*[self::h1 or self::h2 or self::h3"

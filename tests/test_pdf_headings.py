@@ -732,6 +732,21 @@ def test_a_heading_that_begins_small_is_an_entry_that_begins_large(read):
     assert headings(read, pages) == [f"# {title}" for _, title in entries]
 
 
+def test_an_entry_in_other_words_than_its_title_leaves_the_titles_of_other_entries_and_has_all_lines_of_its_own(read):
+    pages = outlined(ENTRIES)
+    for entry, printed in [("Strings", ["PDF strings"]), ("PDF strings", []), ("Of mills", ["Of mills and", "carts"])]:
+        pages.canvas.bookmarkHorizontalAbsolute(entry, 725)
+        pages.canvas.addOutlineEntry(entry, entry, 0)
+        if printed:
+            pages.lines(72, 720, printed, 18, "Helvetica-Bold", 22)
+        if entry != "Strings":
+            pages.lines(72, 660, TEXT)
+            pages.show()
+    text = read("a.pdf", pages.finish()).text
+    assert "# Strings\n# PDF strings\nThe yard" in text
+    assert "# Of mills and carts\nThe yard" in text
+
+
 @pytest.mark.parametrize(
     ("entry", "printed", "heading"),
     [

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from functools import reduce
-from itertools import chain, islice
+from itertools import chain, islice, takewhile
 from typing import NamedTuple, TypeAlias
 
 import pypdfium2
@@ -111,16 +111,20 @@ def read_outline(document: pypdfium2.PdfDocument, pages: Sequence[Sequence[Line]
     bookmarks = _read_bookmarks(document)
     text_type = _find_text_type(pages)
     marked = [list(page) for page in pages]
-    unfound: dict[int, list[Line]] = defaultdict(list)
-    matches = 0
+    others: list[_Bookmark] = []
     for bookmark in bookmarks:
         # Some programs let an entry point to the place just before its title.
-        if any(_mark(page, bookmark, text_type) for page in marked[bookmark.page : bookmark.page + 2]):
-            matches += 1
-        else:
-            unfound[bookmark.page].append(bookmark.line)
+        near = marked[bookmark.page : bookmark.page + 2]
+        if not any(_mark(page, _find(page, bookmark, text_type), bookmark, text_type) for page in near):
+            others.append(bookmark)
+    matches = len(bookmarks) - len(others)
     if matches < _MIN_MATCHES or 2 * matches < len(bookmarks):
         return Outline([list(page) for page in pages], unfound={})
+    unfound: dict[int, list[Line]] = defaultdict(list)
+    for bookmark in others:
+        page = marked[bookmark.page]
+        if not _mark(page, _find_like(page, bookmark, text_type), bookmark, text_type):
+            unfound[bookmark.page].append(bookmark.line)
     return Outline(marked, unfound)
 
 
@@ -165,9 +169,8 @@ def _find_text_type(pages: Iterable[Iterable[Line]]) -> _Type:
     return max(characters, key=characters.__getitem__, default=(0.0, ""))
 
 
-def _mark(page: list[Line], bookmark: _Bookmark, text_type: _Type) -> bool:
-    """Mark the lines of a page that are a bookmark's title as one heading; return whether it has any."""
-    found = _find(page, bookmark, text_type) or _find_like(page, bookmark, text_type)
+def _mark(page: list[Line], found: range, bookmark: _Bookmark, text_type: _Type) -> bool:
+    """Mark the lines of a page that were found to be a bookmark's title as one heading; return whether it has any."""
     if not found:
         return False
     texts = [line.text for line in page[found.start : found.stop]]
@@ -234,7 +237,7 @@ def _find(page: Sequence[Line], bookmark: _Bookmark, text_type: _Type) -> range:
 
 
 def _find_like(page: Sequence[Line], bookmark: _Bookmark, text_type: _Type) -> range:
-    """Return the place of the line to which a bookmark points, if that is a title with nearly the same letters."""
+    """Return the places of the title to which a bookmark points, if its first line has nearly the same letters."""
     title = _letters(bookmark.title)
 
     def likeness(place: int) -> float:
@@ -249,7 +252,12 @@ def _find_like(page: Sequence[Line], bookmark: _Bookmark, text_type: _Type) -> r
     best = max(pointed_at, key=likeness, default=-1)
     if best < 0 or likeness(best) < _LIKE:
         return range(0)
-    return range(best, best + 1)
+    first = page[best]
+    rest = takewhile(
+        lambda line: (line.size, line.font, line.level) == (first.size, first.font, 0),
+        page[best + 1 : best + _MAX_TITLE_LINES],
+    )
+    return range(best, best + 1 + len(list(rest)))
 
 
 def _may_be_text(line: Line, text_type: _Type) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from itertools import pairwise
 from pathlib import Path
+from typing import NamedTuple
 
 import yaml
 
@@ -210,31 +211,65 @@ def _title_line(text: str) -> str:
     return fields.get("title") or own_title or fields.get("subject") or title
 
 
+class _FirstLine(NamedTuple):
+    """The first line of a text, which may be its title.
+
+    Attributes:
+        title: The line without its marks.
+        below: The next line.
+        has_mark: Whether it begins with a mark, as in Markdown.
+        has_rule: Whether a rule is below it, or one above and one below.
+    """
+
+    title: str
+    below: str
+    has_mark: bool
+    has_rule: bool
+
+    @property
+    def is_marked(self) -> bool:
+        """Whether it is marked as a title."""
+        return self.has_mark or self.has_rule
+
+    def may_be_title(self) -> bool:
+        """Return whether the line has words, and neither is nor begins a text."""
+        has_words = any(map(str.isalpha, self.title))
+        if not has_words or len(self.title) > _MAX_TITLE:
+            return False
+        is_long_sentence = self.title.endswith(_SENTENCE_END) and len(self.title.split()) > _MAX_WORDS
+        is_comment = self.has_mark and self.title.endswith(":")
+        if is_long_sentence or is_comment or _NO_TITLE.match(self.title):
+            return False
+        return self.is_marked or not self._is_text()
+
+    def _is_text(self) -> bool:
+        is_paragraph = self.below != ""
+        is_sentence = self.title.rstrip(_CLOSERS).endswith(_SENTENCE_END)
+        return is_paragraph or is_sentence
+
+
 def _first_title(text: str) -> tuple[str, bool]:
     """Return the first line if it is marked, underlined or looks like a title, and whether it is one of the former."""
     lines = text.lstrip("\n").split("\n", 3)
     if len(lines) < 3:
         return "", False
-    between = find_title(lines[:3])
+    line = _read_first_line(lines[:3])
+    if not line.may_be_title() or is_section_name(line.title, text):
+        return "", False
+    return line.title, line.is_marked
+
+
+def _read_first_line(lines: list[str]) -> _FirstLine:
+    """Read the first of three lines, or the one between two rules."""
+    between = find_title(lines)
     title = between.text if between else lines[0].strip()
-    below = lines[1].strip()
     title = title.strip("* ")
     has_mark = _MARK.match(lines[0]) is not None
     if has_mark:
         title = _MARK.sub("", title)
-    has_rule = _RULE.fullmatch(below) is not None and 2 * len(below) >= len(title)
-    is_underlined = has_mark or between is not None or has_rule
-    has_words = any(map(str.isalpha, title))
-    is_long_sentence = title.endswith(_SENTENCE_END) and len(title.split()) > _MAX_WORDS
-    if not has_words or len(title) > _MAX_TITLE or is_long_sentence or _NO_TITLE.match(title):
-        return "", False
-    is_paragraph = below or title.rstrip(_CLOSERS).endswith(_SENTENCE_END)
-    if is_paragraph and not is_underlined:
-        return "", False
-    is_comment = has_mark and title.endswith(":")
-    if is_comment or is_section_name(title, text):
-        return "", False
-    return title, is_underlined
+    below = lines[1].strip()
+    is_underlined = _RULE.fullmatch(below) is not None and 2 * len(below) >= len(title)
+    return _FirstLine(title, below, has_mark, has_rule=is_underlined or between is not None)
 
 
 def read_code(path: Path, encoding: str = "") -> Content:

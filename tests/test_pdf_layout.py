@@ -876,3 +876,16 @@ def test_labels_in_the_margin_do_not_interrupt_sentences(read):
     text = read("a.pdf", pages.finish()).text
     assert "default it makes an invoice, but one may\nchoose a day" in text
     assert text.startswith("\\doctype \\dated The class")
+
+
+def test_notes_in_the_right_margin_do_not_interrupt_sentences(read):
+    pages = Pages()
+    prose = ["The class makes invoices, and their head shows", "the address that is below them. As a de-"]
+    prose += ["fault it makes an invoice, but it may be that", "a day is given on which each one was made."]
+    for number, line in enumerate(prose):
+        pages.text(400 - pages.canvas.stringWidth(line, "Helvetica", 11), 700 - 14 * number, line)
+        if number in {1, 2}:
+            pages.text(412, 700 - 14 * number, ["New feature", "2023/02/02"][number - 1], 9)
+    text = read("a.pdf", pages.finish()).text
+    assert text.startswith("New feature 2023/02/02 The class makes")
+    assert "As a default it makes an invoice" in text

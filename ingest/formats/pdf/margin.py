@@ -1,4 +1,4 @@
-"""Sets labels in the left margin of a page of a PDF, as in a manual of commands, before the paragraphs beside them."""
+"""Sets labels and notes in the margins of a page of a PDF, as in a manual of commands, before their paragraphs."""
 
 from __future__ import annotations
 
@@ -14,9 +14,11 @@ from arag.ingest.formats.pdf.rows import Extent
 from arag.ingest.formats.pdf.words import Word
 
 _MIN_GAP = 0.3  # times the height of the type, from a label to the edge of the text
+_MIN_NOTE_GAP = 0.9  # from the edge of the text to a note: a word that is too long for its line is nearer
 _MAX_GAP = 2.0  # what ends farther off may be a cell of a table
 _MAX_INDENT = 3.0  # times the height: of the first line of a paragraph
 _SAME = 0.2  # times the height
+_SAME_PLACE = 1.0  # point
 _MIN_LINES = 5  # at the edge of the text, for each other one that begins in the margin
 _MAX_PITCH = 2.0  # times the height, from one line of a paragraph to the next
 _FULL = 0.8  # of the width of the text: the last line of a paragraph is seldom as long
@@ -30,16 +32,33 @@ class _Line(NamedTuple):
 
 
 def move_labels(lines: Sequence[list[Word]]) -> list[list[Word]]:
-    """Return the lines of a page, with labels in the margin, beside a line within a sentence, before its paragraph."""
+    """Return the lines of a page, with labels and notes in the margins, beside a line within a sentence, before it."""
     if not lines:
         return []
+    lines = _move_notes(lines)
     text = _find_text(lines)
     divided = [_divide(line, text.left) for line in lines]
     if not _is_margin(divided, text.left):
+        return lines
+    return _place(divided, text)
+
+
+def _move_notes(lines: Sequence[list[Word]]) -> list[list[Word]]:
+    """Return the lines of a page, with notes in the right margin, beside full lines of prose, before its paragraph."""
+    rights = Counter(round(line[-1].right) for line in lines)
+    [(edge, _)] = rights.most_common(1)
+    cut = [_cut_note(line, edge) for line in lines]
+    if not _are_notes(cut, edge):
         return list(lines)
-    moved = [list(lines[0])]
-    first = moved[0]  # line of the paragraph
+    text = _find_text(lines)
+    return _place(_join_notes(cut), text._replace(right=edge))
+
+
+def _place(divided: Sequence[_Line], text: Extent) -> list[list[Word]]:
+    """Return lines with the labels of each paragraph before it."""
+    first = [*divided[0].label, *divided[0].text]  # line of the paragraph
     labels = len(divided[0].label)  # words before it
+    moved = [first]
     for above, line in pairwise(divided):
         if _goes_on(above.text, line.text, text):
             first[labels:labels] = _beside(first[-1], line.label)
@@ -72,6 +91,49 @@ def _divide(line: list[Word], edge: float) -> _Line:
         if is_beside and _LABEL.fullmatch(" ".join(word.text for word in label)):
             return _Line(label, line[number:])
     return _Line([], line)
+
+
+def _cut_note(line: list[Word], edge: float) -> _Line:
+    """Return a line with what is on the right of an edge apart."""
+    min_left = edge + _MIN_NOTE_GAP * line[0].height
+    number = bisect_left(line, min_left, key=lambda word: word.left)
+    return _Line(label=line[number:], text=line[:number])
+
+
+def _are_notes(lines: Sequence[_Line], edge: float) -> bool:
+    """Return whether what is on the right of an edge begins at one place, and is beside few lines, some of them full.
+
+    The first line of the page is more than a note.
+    """
+    lefts = [line.label[0].left for line in lines if line.label]
+    beside = [len(line.label) > 0 for line in lines if _is_full(line.text, edge)]
+    width = max(lefts, default=0.0) - min(lefts, default=0.0)
+    return all(
+        [
+            any(beside),
+            1 < len(lefts) <= len(beside),  # a word that is too long for its line is alone
+            width < _SAME_PLACE,
+            lines[0].text,
+        ]
+    )
+
+
+def _is_full(line: Sequence[Word], edge: float) -> bool:
+    """Return whether a line ends at an edge, and has no wide gaps as rows of tables have."""
+    gaps = [word.left - before.right - word.height for before, word in pairwise(line)]
+    return max(gaps, default=0.0) < 0 and abs(line[-1].right - edge) < _SAME_PLACE
+
+
+def _join_notes(lines: Iterable[_Line]) -> list[_Line]:
+    """Return the lines of the text, with what is beside them and below that as words without a width before them."""
+    joined: list[_Line] = []
+    for note, text in lines:
+        if text:
+            joined.append(_Line([], text))
+        label, (first, *_) = joined[-1]
+        for word in _beside(first, note):
+            label.append(word._replace(left=first.left, right=first.left))
+    return joined
 
 
 def _is_margin(lines: Iterable[_Line], edge: float) -> bool:

@@ -178,6 +178,8 @@ def _heading_lines(text: str, block: Block, headings_apart: bool) -> Iterator[tu
     if not headings_apart:
         is_last_above_text = _NO_TEXT_BELOW.match(text, block.end) is None
         above_text = _are_above_text(lines, is_last_above_text=is_last_above_text)
+        if block.start == 0:
+            above_text = _without_authors(above_text, lines)
     for line, following, has_text in zip(lines, [*lines[1:], ""], above_text, strict=True):
         has_number = SECTION_LINE.match(line) is not None
         is_section = start == block.start and has_number
@@ -201,3 +203,15 @@ def _are_above_text(lines: Sequence[str], *, is_last_above_text: bool) -> list[b
         elif not is_heading_line(stripped):
             is_above_text = False
     return found[::-1]
+
+
+def _without_authors(above_text: Sequence[bool], lines: Sequence[str]) -> list[bool]:
+    """Return which lines of a document's first paragraph have text below them, without those below its title.
+
+    These name its authors.
+    """
+    stripped = map(str.strip, lines)
+    are_text = [_TEXT_BELOW.fullmatch(line) is not None for line in stripped]
+    first_text = are_text.index(True) if any(are_text) else len(lines)
+    authors = range(1, first_text)
+    return [has_text and number not in authors for number, has_text in enumerate(above_text)]

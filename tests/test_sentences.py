@@ -337,6 +337,12 @@ def test_a_heading_inside_a_paragraph_has_text_below_it(below):
     assert last.heading == "Results of the Mill"
 
 
+def test_an_author_between_a_title_and_the_text_is_no_heading():
+    text = "A Tutorial\nThe Mill Group\nInstitute of Mills, Marrow.\nIt is kept there.\nResults of the Mill\nOil rose. So did tar."
+    _, kept, _, rose = split_sentences(text)
+    assert (kept.heading, rose.heading) == ("A Tutorial", "Results of the Mill")
+
+
 def test_a_line_of_names_that_goes_on_is_no_heading():
     text = "The guide is in many languages,\nFrench, German, Italian, and\nSpanish. The miller reads none of them."
     assert {sentence.heading for sentence in split_sentences(text)} == {""}

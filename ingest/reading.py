@@ -18,7 +18,7 @@ from arag.ingest.documents import Document, Problem, title_of_file
 from arag.ingest.formats import Readers
 from arag.ingest.formats.content import JSON, Content, FormatError, clean_characters, clean_text, reason
 from arag.ingest.formats.mailbox import find_mails
-from arag.ingest.formats.text import opening_heading
+from arag.ingest.formats.plain_titles import opening_heading
 from arag.ingest.listing import ListedFile, ListedObject, Listing
 from arag.ingest.record_fields import FieldNames
 from arag.ingest.records import MAX_ID_BYTES, NO_NAMES, RECORD_READERS, ReadItem, is_id, read_record, to_json

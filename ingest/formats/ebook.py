@@ -16,7 +16,7 @@ from arag.ingest.formats.content import JSON, Content, FormatError, join_blocks,
 from arag.ingest.formats.html import has_picture, html_content
 from arag.ingest.formats.html_pages import decode_html
 from arag.ingest.formats.package import DamagedError
-from arag.ingest.formats.text import first_heading
+from arag.ingest.formats.plain_titles import first_heading
 from arag.text.normalise import collapse_whitespace, count
 
 _CONTAINER = "META-INF/container.xml"

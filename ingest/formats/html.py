@@ -46,8 +46,8 @@ from arag.ingest.formats.inline import (
 from arag.ingest.formats.lines import LINE_END, join_lines
 from arag.ingest.formats.mathml import formula_text
 from arag.ingest.formats.navigation import find_bars
+from arag.ingest.formats.plain_titles import first_heading
 from arag.ingest.formats.printed_manuals import mark_manual, split_manual
-from arag.ingest.formats.text import first_heading
 from arag.ingest.outline import escape_code, has_marked_headings
 from arag.ingest.plain_tables import find_printed_rows
 from arag.text.normalise import collapse_whitespace, count, shorten

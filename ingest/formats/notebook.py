@@ -9,7 +9,8 @@ from typing import Any
 
 from arag.ingest.formats.content import Content, FormatError, decode, join_blocks
 from arag.ingest.formats.html import html_content
-from arag.ingest.formats.text import COLOURS, first_heading
+from arag.ingest.formats.plain_titles import first_heading
+from arag.ingest.formats.text import COLOURS
 from arag.text.normalise import count
 
 _TABLE = "<table"

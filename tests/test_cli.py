@@ -140,6 +140,14 @@ def test_code_of_which_a_part_is_found_is_shown_to_its_end(arag, tmp_path):
     assert "enable-wheel=false" in arag("search", "keyword", "path", *place)[1]
 
 
+def test_paragraphs_are_shown_to_people_on_lines_of_their_own(arag, tmp_path):
+    place = ["--index", tmp_path / "index"]
+    text = "# Tide\n\nIcon of the tide mill,\n\nIt turns with the tide. It grinds rye.\n\nThe dam is of oak.\n"
+    arag("ingest", write_corpus(tmp_path / "docs", {"mills.md": text}), *place)
+    out = arag("search", "keyword", "tide", "oak", *place)[1]
+    assert "Icon of the tide mill,\nIt turns with the tide. It grinds rye.\nThe dam is of oak.\n" in out
+
+
 def test_the_line_below_a_title_is_not_shown(arag, tmp_path):
     place = ["--index", tmp_path / "index"]
     text = "1. Mills\n--------\n\n     The mill turns.\n\n2. Koptein\n----------\n\n     The maker was born in Orra.\n"
@@ -215,6 +223,14 @@ def test_chunks_with_a_keyword_only_within_longer_words_come_behind_the_others(a
     assert out.count("\n[") == 3
     out = arag("search", "keyword", "light", *place, "-k", 7)[1]
     assert ("All are shown:" in out, out.count("\n[")) == (True, 7)
+
+
+def test_words_like_one_that_is_only_within_longer_words_are_named(arag, tmp_path):
+    docs = {"lock.md": "The fingerprintreader is off.", "print.md": "The printer is on. A printer hums."}
+    place = ["--index", tmp_path / "index"]
+    arag("ingest", write_corpus(tmp_path / "docs", docs), *place)
+    out = arag("search", "keyword", "printr", *place)[1]
+    assert out.startswith("printr: 1 chunk, only within longer words (similar: printer (1 chunk)).\n")
 
 
 def test_sentences_with_a_keyword_as_a_word_are_shown_and_not_those_with_it_inside_longer_words(arag, tmp_path):
@@ -792,7 +808,7 @@ def test_people_see_what_a_colon_leads_to_and_what_little_is_left_out_between_se
     ]
     place = ["--index", tmp_path / "index"]
     arag("ingest", write_corpus(tmp_path / "docs", {"manual.md": "\n\n".join(parts)}), *place)
-    assert "Set oil.conf first. Ask Koptein. Then save oil.conf." in arag("search", "keyword", "oil.conf", *place)[1]
+    assert "Set oil.conf first.\nAsk Koptein.\nThen save oil.conf." in arag("search", "keyword", "oil.conf", *place)[1]
     assert "of these kinds:\n- whale" in arag("search", "keyword", "lantern oil", *place)[1]
     found = arag("search", "keyword", "mill.conf", *place)[1]
     assert "The miller edits mill.conf at noon." in found

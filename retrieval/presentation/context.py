@@ -173,14 +173,14 @@ def _find_reach(chunk: Chunk, anchor: int, *, window: bool) -> _Reach:
 def _find_label(chunk: Chunk, anchor: int) -> list[int]:
     """Return the position of the first sentence of a match's paragraph if it begins with a label."""
     first = anchor
-    while first > max(0, anchor - _MAX_PARAGRAPH_SENTENCES) and not _begins_paragraph(chunk, first):
+    while first > max(0, anchor - _MAX_PARAGRAPH_SENTENCES) and not begins_paragraph(chunk, first):
         first -= 1
     line = sentence_line(chunk, first)
     is_label = len(line) <= _MAX_LABELLED_CHARACTERS and _LABELLED.match(line)
     return [first] if first < anchor and is_label else []
 
 
-def _begins_paragraph(chunk: Chunk, position: int) -> bool:
+def begins_paragraph(chunk: Chunk, position: int) -> bool:
     """Return whether a sentence begins a paragraph or an item of a list."""
     between = chunk.text[chunk.sentences[position - 1].end : chunk.sentences[position].start]
     return between.count("\n") > 1 or _ITEM.match(sentence_line(chunk, position)) is not None

@@ -37,6 +37,8 @@ class ShownSentence:
     """The whole sentence with its line ends and indents, if it is code and not cut."""
     under: tuple[str, ...] = ()
     """The headings above it, outermost first, and its table's header if that is not shown."""
+    on_new_line: bool = False
+    """Whether it is shown, for people, on a new line."""
 
     def is_rule(self) -> bool:
         """Return whether it is a line below a title, or across the text: a place to go on, with nothing to show."""

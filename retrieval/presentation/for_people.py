@@ -8,7 +8,7 @@ from dataclasses import replace
 from math import log
 
 from arag.retrieval.index import Index
-from arag.retrieval.presentation.context import expand
+from arag.retrieval.presentation.context import begins_paragraph, expand
 from arag.retrieval.presentation.excerpts import ChosenSentences, ShownSentence, complete, make_excerpt
 from arag.retrieval.presentation.keyword_hits import choose_best_of_each
 from arag.retrieval.presentation.matches import find_keywords
@@ -22,7 +22,8 @@ from arag.retrieval.presentation.selection import (
 )
 from arag.retrieval.presentation.weighing import find_pointers, weigh
 from arag.retrieval.search.contents import find_listed, is_in_contents, name_entry
-from arag.retrieval.types import Chunk, Hit, KeywordResults, ReadResults, SemanticResults
+from arag.retrieval.search.suggestions import find_closest
+from arag.retrieval.types import Chunk, Hit, KeywordReport, KeywordResults, ReadResults, SemanticResults
 from arag.text.contents import name_section
 from arag.text.marks import without_marks
 from arag.text.normalise import CUT, HEADING_BOUNDARY, searchable
@@ -31,6 +32,7 @@ from arag.text.words import list_terms, list_words
 _MIN_CANDIDATES = 20  # that are found at least: equal texts among them share a place
 NEAREST = 100  # chunks by their best sentences, which their openings put in another order
 _MOST_TERMS = 50  # of a query: each is looked for in the whole corpus
+_MAX_TYPO_CHUNKS = 2  # of a keyword only within longer words: in more, it is a part of words, and no typing error
 _MIN_TERMS_SHARE = 0.1  # of the weight of a query's terms: a sentence with less of them is not added
 # Of a heading that was cut. After a short word, a full stop may be that of an abbreviation.
 _FIRST_SENTENCE = re.compile(r"(.{40,}?(?:[!?！？]|\w{5}(?=\. )|(?=。)))(?!\w).*…")
@@ -133,11 +135,20 @@ def _split_id(chunk_id: str) -> tuple[str, int]:
 def _search_keywords(index: Index, keywords: Sequence[str], candidates: int) -> KeywordResults:
     """Search for keywords; chunks that hold them only within longer words come later, chunks of headings last."""
     results = index.keyword_search(keywords, candidates, ranking="bm25")
+    reports = tuple(_name_similar_words(index, report) for report in results.keywords)
     hits = list(results.hits)
     if len(hits) < min(candidates, results.total):
         hits += _find_within_words(index, results, candidates)
     hits.sort(key=lambda hit: _has_only_headings(hit.chunk))
-    return replace(results, hits=tuple(hits))
+    return replace(results, hits=tuple(hits), keywords=reports)
+
+
+def _name_similar_words(index: Index, report: KeywordReport) -> KeywordReport:
+    """Add, to the report on a keyword only within longer words, words that may be meant: `printr` may be `printer`."""
+    is_rare = 0 < report.chunks <= _MAX_TYPO_CHUNKS
+    if report.as_word != 0 or not is_rare or report.closest:
+        return report
+    return replace(report, closest=index.with_view(lambda view: find_closest(report.keyword, 0, view)))
 
 
 def _find_within_words(index: Index, results: KeywordResults, candidates: int) -> list[Hit]:
@@ -204,16 +215,21 @@ def _has_only_headings(chunk: Chunk) -> bool:
 
 
 def _make_readable(found: Iterable[ShownHit]) -> list[ShownHit]:
-    """Return hits with complete excerpts, and headings on lines of their own, without the marks of Markdown."""
-    bare: list[ShownHit] = []
+    """Return hits with complete excerpts, and paragraphs and headings on lines of their own, these without marks."""
+    readable: list[ShownHit] = []
     for shown in found:
-        excerpt = complete(shown.hit.chunk, shown.excerpt)
-        kept = without_contents(shown.hit.chunk, _without_bare_headings(shown.hit.chunk, excerpt.sentences))
-        whole = [_without_heading_mark(sentence, shown.hit.chunk) for sentence in kept]
+        chunk = shown.hit.chunk
+        excerpt = complete(chunk, shown.excerpt)
+        kept = without_contents(chunk, _without_bare_headings(chunk, excerpt.sentences))
+        whole = [_without_heading_mark(sentence, chunk) for sentence in kept]
         names = [sentence.text for sentence in whole]
-        sentences = tuple(replace(sentence, under=_end_headings(sentence.under, names)) for sentence in whole)
-        bare.append(replace(shown, excerpt=replace(excerpt, sentences=sentences)))
-    return bare
+        sentences: list[ShownSentence] = []
+        for sentence in whole:
+            under = _end_headings(sentence.under, names)
+            on_new_line = begins_paragraph(chunk, sentence.position)
+            sentences.append(replace(sentence, under=under, on_new_line=on_new_line))
+        readable.append(replace(shown, excerpt=replace(excerpt, sentences=tuple(sentences))))
+    return readable
 
 
 def _without_bare_headings(chunk: Chunk, sentences: Sequence[ShownSentence]) -> Sequence[ShownSentence]:

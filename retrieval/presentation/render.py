@@ -308,6 +308,7 @@ class _Piece:
     heading: str  # the headings to name in front of it; empty if they are those of the piece before
     under: tuple[str, ...]  # the headings above it
     is_line: bool  # a row or an item: on a line of its own
+    on_new_line: bool
 
 
 def write_excerpt(excerpt: Excerpt, *, titled: bool = True) -> str:
@@ -348,6 +349,7 @@ def _list_pieces(excerpt: Excerpt) -> list[_Piece]:
             heading=heading,
             under=sentence.under,
             is_line=sentence.lines != "" or _LINE.search(sentence.text) is not None,
+            on_new_line=sentence.on_new_line,
         )
         pieces.append(piece)
         heading = ""
@@ -401,7 +403,7 @@ def _join_pieces(pieces: Sequence[_Piece]) -> str:
         if piece.heading:
             space = "" if piece.text.startswith("\n") else " "
             lines.append(f"{with_colon(piece.heading)}{space}{piece.text}")
-        elif needs_line or piece.is_line:
+        elif needs_line or piece.is_line or piece.on_new_line:
             lines.append(piece.text)
         else:
             lines[-1] += f" {piece.text}"

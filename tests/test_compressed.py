@@ -102,7 +102,9 @@ def test_the_extension_inside_is_enough_to_read_an_archive_as_text(tmp_path):
         Readers({".srt.gz": ".txt.gz"})
 
 
-@pytest.mark.parametrize("name", ["README.SSL", "CHANGES-2.10.gz", "Changes.old", "changelog.Debian.amd64.gz"])
+@pytest.mark.parametrize(
+    "name", ["README.SSL", "CHANGES-2.10.gz", "NEWS.gz", "Changes.old", "changelog.Debian.amd64.gz"]
+)
 def test_a_text_with_the_name_of_one_needs_no_known_extension(tmp_path, name):
     text = b"It is lit."
     (tmp_path / name).write_bytes(gzip.compress(text) if name.endswith(".gz") else text)

@@ -455,12 +455,24 @@ def test_filters_choose_folders_kinds_and_dates(client):
     assert texts(form.select("option[selected]")) == ["md"]
 
 
+def test_a_document_is_found_by_its_name(tmp_path):
+    docs = {"news/ltnews16.md": "It stands.", "news/ltnews17.md": "It falls.", "mill.md": "It stands."}
+    with open_index(write_index(tmp_path, docs), embedder=HashEmbeddings()) as index:
+        app = Site(index, agent=None, model="", reports=None).make_app("token", 80)
+        client = TestClient(app, base_url="http://localhost", cookies={"arag-80": "token"})
+        page = search(client, q="ltnews17")
+    assert page.select_one("h2").get_text() == "Searched 3 documents: the best passages"
+    assert page.select(".warn") == []
+    assert texts(page.select(".hits .note a"))[0] == "news/ltnews17.md"
+
+
 def test_a_folder_is_chosen_by_names_anywhere_in_its_path_or_else_by_parts_of_them(tmp_path):
     paths = ["help/de/gnome-help/a.md", "help/fr/gnome-help/b.md", "help/fr/map/c.md"]
     location = write_index(tmp_path, dict.fromkeys(paths, "It stands."))
     with open_index(location, embedder=HashEmbeddings()) as index:
         app = Site(index, agent=None, model="", reports=None).make_app("token", 80)
         client = TestClient(app, base_url="http://localhost", cookies={"arag-80": "token"})
+        offered = texts(search(client).select("datalist option"))
         found = {}
         for folder in (
             "gnome-help",
@@ -476,6 +488,7 @@ def test_a_folder_is_chosen_by_names_anywhere_in_its_path_or_else_by_parts_of_th
         ):
             listed = search(client, folder=folder).select("th[scope=row] a")
             found[folder] = [link["href"].partition("=")[2] for link in listed]
+    assert offered == ["help", "help/de", "help/de/gnome-help", "help/fr", "help/fr/gnome-help", "help/fr/map"]
     de, fr, map_ = ([path] for path in paths)
     assert found == {
         "gnome-help": de + fr,

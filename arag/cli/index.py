@@ -246,7 +246,7 @@ def search(
         typer.Argument(
             metavar="TEXT",
             callback=check_texts,
-            help="Keywords, matched exactly, ignoring case; or a text close in meaning.",
+            help="Keywords: exact text in any case, whole words first; or a text close in meaning.",
         ),
     ],
     index: IndexOption,

@@ -87,7 +87,7 @@ class Site:
             query=query,
             filters=filters,
             kinds=sorted({document.kind for document in documents} - {""}),
-            folders=sorted({document.path.rpartition("/")[0] for document in documents} - {""})[:_MAX_FOLDERS],
+            folders=passages.list_folders(documents)[:_MAX_FOLDERS],
             paths={document.id: document.path for document in documents},
             hits=hits,
             missing=missing,

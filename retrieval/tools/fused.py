@@ -70,7 +70,7 @@ def find_passages(index: Index, query: str) -> tuple[list[Passage], dict[str, li
     sought = _list_sought(by_keyword)
 
     def has_all(hit: Hit) -> bool:
-        begun = {keyword for keyword in hit.keyword_counts if _begins_word(keyword, hit.chunk)}
+        begun = {keyword for keyword in hit.keyword_counts if _begins_word(keyword, hit.chunk)}.union(hit.in_name)
         return bool(sought) and all(begun & spellings for spellings in sought)
 
     def rank_of(chunk_id: str) -> tuple[bool, bool, bool, float, str]:
@@ -116,20 +116,28 @@ def _fuse(selections: Iterable[Selection], *, adds_nearest: bool) -> tuple[dict[
 
 
 def _list_sought(by_keyword: KeywordResults) -> list[set[str]]:
-    """Return the spellings of each keyword that is anywhere."""
+    """Return the spellings of each keyword that is anywhere, also in names of documents."""
+    in_names = _list_in_names(by_keyword)
     sought: list[set[str]] = []
     for report in by_keyword.keywords:
-        if report.chunks or report.searched_as:
+        if report.chunks or report.searched_as or report.keyword in in_names:
             sought.append({report.keyword, report.searched_as or ""})
     return sought
 
 
+def _list_in_names(by_keyword: KeywordResults) -> set[str]:
+    """Return the keywords that names of documents have."""
+    return {keyword for hit in by_keyword.hits for keyword in hit.in_name}
+
+
 def _list_missing(by_keyword: KeywordResults, query: str) -> dict[str, list[str]]:
     """Return the sought keywords that are nowhere, with the closest terms of each."""
+    in_names = _list_in_names(by_keyword)
     missing: dict[str, list[str]] = {}
     for report in by_keyword.keywords:
         respelled = searchable(report.searched_as or "")
-        is_nowhere = not report.chunks and respelled != swap_apostrophes(searchable(report.keyword))
+        is_found = report.chunks > 0 or report.keyword in in_names
+        is_nowhere = not is_found and respelled != swap_apostrophes(searchable(report.keyword))
         if is_nowhere and _is_sought(report.keyword, query):
             missing[report.keyword] = [term.text for term in list_closest(report)]
     return missing

@@ -47,6 +47,7 @@ _YEAR = re.compile(r"\b(?:19|20)\d\d\b")
 _WORD_OF_NAME = re.compile(r"[^<>=:@#{}_+?]+:?")  # no code such as `sent>=2020`
 _YEAR_IN_VALUE = re.compile(r"\b(?:19|20)\d\d[-./]\d|\d[-./](?:19|20)\d\d\b")  # of a date or an invoice's number
 _AMOUNT = re.compile(r"(?!(?:19|20)\d\d$)\d[\d.,]*")  # and no year
+_SIGNS = re.compile(r"[^\w+#]+|_+")  # but not those of C++ and C#
 _MARKDOWN_RULE = re.compile(r"[\s:|]*-[\s:|-]*")
 _NUMBER = r"(?:(?:(?:Item |Note |Part )?\d[\d.]*|[A-Z](?:\.\d+)+)\s+)"
 # A line by itself is a heading if it begins with a capital, has no numbers other than its own and years, and does not
@@ -80,7 +81,7 @@ class Outline:
     """The current headings and table header. The document's title is not one of its headings."""
 
     def __init__(self, title: str) -> None:
-        self._title = name_of(title)
+        self._title = _comparable(title)
         self._headings: list[tuple[int, str]] = []  # level and name
         self._number: list[int] = []  # of the last plain heading that has one
         self._levels_above_numbers: set[int] = set()  # of the marked headings before the first number
@@ -114,7 +115,7 @@ class Outline:
                 break
             self._headings.pop()
         parents = self.path
-        is_title = name == self._title
+        is_title = _comparable(name) == self._title
         if name and not is_title:
             heading = (level, _shorten(name))
             self._headings.append(heading)
@@ -164,7 +165,7 @@ class Outline:
     def repeats(self, line: str) -> bool:
         """Return whether a line repeats the title, or only names the page."""
         name = name_of(line)
-        return name == self._title or _PAGE_HEADER.search(name) is not None
+        return _comparable(name) == self._title or _PAGE_HEADER.search(name) is not None
 
     def leave_table(self) -> None:
         """Forget the table's header."""
@@ -324,6 +325,11 @@ def is_heading_line(line: str) -> bool:
 def name_of(heading: str) -> str:
     """Return the text of a heading without the marks of Markdown."""
     return _MARKS_AROUND.sub("", collapse_whitespace(heading))
+
+
+def _comparable(title: str) -> str:
+    """Return a title without case and signs: what stands above a text may differ in them from the document's own."""
+    return _SIGNS.sub("", name_of(title)).lower()
 
 
 def _names_year(cell: str) -> bool:

@@ -337,6 +337,15 @@ def test_a_heading_inside_a_paragraph_has_text_below_it(below):
     assert last.heading == "Results of the Mill"
 
 
+@pytest.mark.parametrize(
+    ("title", "heading", "path"),
+    [("Users of Mills", "Users Of Mills", ""), ("The mill", "The mill∗:", ""), ("C++", "C", "C")],
+)
+def test_a_heading_that_differs_from_the_title_in_case_and_signs_repeats_it(title, heading, path):
+    *_, last = split_sentences(f"# {heading}\n\nIt turns.", title=title)
+    assert last.heading == path
+
+
 def test_an_author_between_a_title_and_the_text_is_no_heading():
     text = "A Tutorial\nThe Mill Group\nInstitute of Mills, Marrow.\nIt is kept there.\nResults of the Mill\nOil rose. So did tar."
     _, kept, _, rose = split_sentences(text)

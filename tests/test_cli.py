@@ -511,7 +511,13 @@ def test_unknown_ids_are_answered_with_ids_of_the_same_file_and_place(arag, tmp_
     )
     docs = write_corpus(tmp_path / "docs", {"mills/wheels.md": text, "a.md": "Nothing."})
     arag("ingest", docs, "--index", tmp_path / "index", "--chunk-tokens", 50)
-    for unknown in ("mills/wheels.md:11x", "mills/wheels.md:5000", "other/wheels.md:3", "wheels.txt:0"):
+    for unknown in (
+        "mills/wheels.md",
+        "mills/wheels.md:11x",
+        "mills/wheels.md:5000",
+        "other/wheels.md:3",
+        "wheels.txt:0",
+    ):
         out = arag("read", unknown, "--index", tmp_path / "index")[1]
         assert "Ids look like [mills/wheels.md:" in out, unknown
         assert ("Chunks of mills/wheels.md: 0 to " in out) == unknown.startswith("mills"), unknown

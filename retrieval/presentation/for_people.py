@@ -117,7 +117,9 @@ def write_read(index: Index, results: ReadResults) -> str:
     """Write full chunks; for unknown ids, ids like them in the order of the text, and the numbers that are valid."""
     in_order = {unknown: tuple(sorted(closest, key=_split_id)) for unknown, closest in results.unknown.items()}
     blocks = [render_chunks(replace(results, unknown=in_order), (), {})]
-    document_ids = dict.fromkeys(unknown.rpartition(":")[0] for unknown in results.unknown)
+    document_ids: dict[str, None] = {}
+    for unknown in results.unknown:
+        document_ids |= {unknown: None, unknown.rpartition(":")[0]: None}
     for document_id, entry in index.with_view(lambda view: view.entries(list(document_ids))).items():
         if index.get(f"{document_id}:0") is None:  # its chunks have ids of their own
             continue

@@ -225,6 +225,14 @@ def test_chunks_with_a_keyword_only_within_longer_words_come_behind_the_others(a
     assert ("All are shown:" in out, out.count("\n[")) == (True, 7)
 
 
+def test_a_statement_is_shown_although_numbered_names_of_sections_stand_before_it(arag, tmp_path):
+    names = "1. Tide mills\n2. When tide mills grind\n3. Benefits of tide mills\n4. Owners of tide mills\n"
+    text = f"Rye is dear.\n\n{names}\nAt ebb, all tide mills grind. The other ones wait. {'It rains. ' * 80}\n"
+    place = ["--index", tmp_path / "index"]
+    arag("ingest", write_corpus(tmp_path / "docs", {"rye.md": text}), *place)
+    assert "At ebb, all tide mills grind." in arag("search", "keyword", "tide mills", *place)[1]
+
+
 def test_words_like_one_that_is_only_within_longer_words_are_named(arag, tmp_path):
     docs = {"lock.md": "The fingerprintreader is off.", "print.md": "The printer is on. A printer hums."}
     place = ["--index", tmp_path / "index"]

@@ -25,6 +25,7 @@ _MAX_QUERY_SENTENCES = 2  # for a query: each brings its context along, which co
 _OPENING_SENTENCES = 3  # of a chunk that was found by its name
 _SECTION_SENTENCES = 2  # of a section whose heading was found
 _NO_STATEMENT = re.compile(r"[?:]$|^[^.!。！]{0,60}$")  # a question, or perhaps a heading or an item of a list
+_NUMBER = re.compile(r"^\d[\d.]*[.)]? ")  # of a section or an item: its full stop ends no sentence
 
 
 # --- for keywords ---
@@ -48,7 +49,8 @@ def excerpt_for_keywords(
         document_frequency: How many chunks hold each keyword: rarer keywords count more.
         is_best: Whether the hit is one of the search's best.
         seen: Positions of the sentences that the conversation has seen.
-        for_people: Whether lines that are nothing but keywords come last, as do keywords inside longer words.
+        for_people: Whether lines that are nothing but keywords or names of sections come last, as do keywords inside
+            longer words.
     """
     chunk = hit.chunk
     keywords = list(hit.keyword_counts)
@@ -64,7 +66,7 @@ def excerpt_for_keywords(
         return opening_excerpt(chunk, seen=seen)
 
     weights = _weigh(chunk, [*keywords, *scattered_words], document_frequency)
-    ranking = _KeywordRanking(chunk, found, weights)
+    ranking = _KeywordRanking(chunk, found, weights, for_people)
     anchors = ranking.choose_anchors()
     further = ranking.choose_further(anchors, keywords)
     matched = {*anchors, *further}
@@ -136,16 +138,18 @@ class _KeywordRanking:
     chunk: Chunk
     found: KeywordOffsets
     weights: Mapping[str, float]
+    for_people: bool
 
     def rank(self, position: int, wanted: Collection[str]) -> _KeywordRank:
         line = sentence_line(self.chunk, position)
         in_sentence = self.found[position]
         matching = [keyword for keyword in in_sentence if keyword in wanted]
         is_embedded = self.chunk.sentences[position].embedded
+        words = _NUMBER.sub("", line) if self.for_people else line
         return _KeywordRank(
             wanted=len(matching),
             labels_row=any(is_row_of(line, keyword) for keyword in matching),
-            is_statement=is_embedded and not _NO_STATEMENT.search(line),
+            is_statement=is_embedded and not _NO_STATEMENT.search(words),
             rarity=sum(self.weights[keyword] for keyword in in_sentence),
             order=-position,
         )

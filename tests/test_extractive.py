@@ -373,6 +373,12 @@ def test_a_sentence_that_announces_a_command_is_quoted_with_it(tmp_path):
     assert state["grounding"] == "supported"
 
 
+def test_a_title_that_is_a_question_is_followed_by_no_colon(make_index):
+    index = make_index({"a.md": "# Why are mills slow?\n\nThe tide mill is slow in June."})
+    answer = create_arag_agent("extractive", index).invoke(asked("When is the tide mill slow?"))["answer"]
+    assert answer.startswith("Why are mills slow? The tide mill is slow in June. [a.md:0]")
+
+
 def test_a_name_as_in_programs_is_no_other_name_with_the_same_parts(make_index):
     texts = {"j.md": "The function bessel_j is defined by a sum.", "y.md": "By a limit bessel_y is defined."}
     index = make_index(texts)

@@ -38,7 +38,7 @@ from arag.models.names import EXTRACTIVE
 from arag.models.notes import Notes, Sentence, read_conversation
 from arag.text.languages import COMMON_WORDS, is_english, is_foreign
 from arag.text.marks import mark, without_marks
-from arag.text.normalise import CELL_BOUNDARY
+from arag.text.normalise import CELL_BOUNDARY, with_colon
 from arag.text.scripts import is_east_asian
 from arag.text.words import content_words, find_literals, find_names, list_terms, stem
 
@@ -385,5 +385,5 @@ def _quote_line(quote: Sentence) -> str:
     """Return a quote with its mark, and with its title if the text does not have it."""
     said = quote.text
     if quote.title not in quote.text:
-        said = f"{quote.title}: {quote.text}"
+        said = f"{with_colon(quote.title)} {quote.text}"
     return f"{without_marks(said)} {mark(quote.chunk_id)}"

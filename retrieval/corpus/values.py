@@ -2,8 +2,8 @@
 
 `1,234` is a number of thousands, unless the column has numbers such as `1.234,5` or `0,75`. A sign of a currency, `%`
 and a unit such as `kg` are left out if all numbers of a column have the same: `45%` is 45. Cells such as `007` make
-their column text, since they are codes; so do versions. `1.234` is a number of thousands if other columns of the table
-show decimal commas alone.
+their column text, since they are codes; so do versions, and designations such as `2A`. `1.234` is a number of thousands
+if other columns of the table show decimal commas alone.
 """
 
 from __future__ import annotations
@@ -40,6 +40,8 @@ _CODE = re.compile(
     r"|\+[\s(]*\d(?:[\s()/-]*\d){6,}"  # a telephone's
     rf"|\(?\d(?:[\s()/-]*\d){{{_MAX_DIGITS},}}"
 )
+# A whole number with a letter that is no unit, such as the class 2A; units are volts, watts, metres, thousands.
+_DESIGNATION = re.compile(r"\d+(?![KLMVWdghklmstx])[A-Za-z]")
 _MINUS = re.compile(r"[-−–(]")
 _SPACED_GROUPS = re.compile(r"\d{1,3}(?:[ '’]\d{3})+(?:[.,]\d+)?")
 _WRITTEN_NUMBERS: list[tuple[re.Pattern[str], DecimalMark]] = [  # the first that fits shows the decimal mark
@@ -174,9 +176,15 @@ class _Evidence:
 
     def are_numbers(self) -> bool:
         """Return whether the column is one of numbers: most cells are, none is a code, and all have the same unit."""
-        if self.has_code or len(self.units - {""}) > 1:
+        if self.has_code or len(self.units - {""}) > 1 or _are_designations(self.written):
             return False
         return self.numbers > 0 and self.numbers >= _NUMBER_SHARE * (self.numbers + self.texts)
+
+
+def _are_designations(numbers: set[str]) -> bool:
+    """Return whether numbers are whole, and some have a letter: grades 3A and 2A, but not currents of 3.5A and 2A."""
+    with_letter = set(filter(_DESIGNATION.fullmatch, numbers))
+    return bool(with_letter) and all(map(str.isdecimal, numbers - with_letter))
 
 
 def find_format(cells: Iterable[tuple[str, str | None, int]], name: str = "") -> ColumnFormat:

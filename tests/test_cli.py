@@ -140,6 +140,17 @@ def test_code_of_which_a_part_is_found_is_shown_to_its_end(arag, tmp_path):
     assert "enable-wheel=false" in arag("search", "keyword", "path", *place)[1]
 
 
+def test_a_part_of_long_code_is_shown_with_its_lines(arag, tmp_path):
+    place = ["--index", tmp_path / "index"]
+    settings = "\n".join(f"        wheel_{number:02} = turns slowly" for number in range(30))
+    text = f"# Mill\n\nIt is set like this.\n\n    /etc/mill.conf:\n{settings}\n\nThen it is over.\n"
+    arag("ingest", write_corpus(tmp_path / "docs", {"a.txt": text}), *place)
+    out = arag("search", "keyword", "wheel_12", *place)[1]
+    assert "\n        wheel_11 = turns slowly\n        wheel_12 = turns slowly\n" in out
+    assert ("\n…\n" in out, out.endswith("\n…\n"), "wheel_01" in out) == (True, True, False)
+    assert "wheel_29 = turns slowly …\n" in arag("search", "keyword", "wheel_29", *place)[1]
+
+
 def test_paragraphs_are_shown_to_people_on_lines_of_their_own(arag, tmp_path):
     place = ["--index", tmp_path / "index"]
     text = "# Tide\n\nIcon of the tide mill,\n\nIt turns with the tide. It grinds rye.\n\nThe dam is of oak.\n"

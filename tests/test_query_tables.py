@@ -1070,6 +1070,34 @@ def test_texts_that_are_compared_with_numbers_are_pointed_out(make_index, sql, i
 
 
 @pytest.mark.parametrize(
+    ("condition", "text"),
+    [
+        ("weight = '12 kg'", "12 kg"),
+        ("\"Weight\" = '12kg'", "12kg"),
+        ("name = 'Vik' AND weight IN (12, '5 kg')", "5 kg"),
+        ("weight LIKE '%kg'", "%kg"),
+        ("weight BETWEEN '5 lb' AND '9 lb'", "5 lb"),
+        ("weight = '12' OR name = '12 kg'", ""),
+        ("weight LIKE '1%'", ""),
+        ("weight || ' kg' <> ''", ""),
+    ],
+)
+def test_a_text_with_a_unit_is_no_number(make_index, condition, text):
+    index = make_index({"stones.csv": "Name,Weight\nOrra,12 kg\nVik,5 kg\nSkarn,7 kg\n"})
+    (tool,) = make_tools(index, names=[QueryTables])
+    shown = use(tool, sql=f"SELECT name FROM stones WHERE {condition}").content
+    note = f"weight is a number, without its unit kg: compare it with a number, not '{text}'"
+    assert (f"({note}.)" in shown) == (" without its unit" in shown) == bool(text)
+
+
+def test_a_share_in_percent_is_no_text(make_index):
+    index = make_index({"shares.csv": "Name,Share\nOrra,45%\nVik,55%\n"})
+    (tool,) = make_tools(index, names=[QueryTables])
+    shown = use(tool, sql="SELECT count(*) FROM shares WHERE share = '45%'").content
+    assert "share is a number, without its unit %: compare it with a number, not '45%'" in shown
+
+
+@pytest.mark.parametrize(
     ("condition", "is_noted"),
     [
         ("", True),

@@ -322,6 +322,12 @@ def test_sql_prints_rows_with_the_chunks_that_they_are_from(index, sh):
     assert "only one SELECT" in sh("sql 'DROP TABLE crew'")
 
 
+def test_sql_says_that_a_number_has_no_unit(make_index):
+    index = make_index({"dues.csv": "Name,Dues\nAnn,€45\nBob,€30\n"})
+    shown = run_shell(index, "sql \"SELECT name FROM dues WHERE dues = '€45'\"").text
+    assert "sql: dues is a number, without its unit €: compare it with a number, not '€45'" in shown
+
+
 @pytest.mark.parametrize(
     "select",
     [

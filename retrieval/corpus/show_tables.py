@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from arag.retrieval.corpus.sql import TableResults
-from arag.retrieval.corpus.tables import CHUNK_ID, DOCUMENT, SHEET, ColumnTexts, CorpusTable
+from arag.retrieval.corpus.tables import CHUNK_ID, DOCUMENT, SHEET, ColumnTexts, ComparedUnit, CorpusTable
 from arag.retrieval.corpus.values import Value
 from arag.text.marks import list_marks, without_marks
 from arag.text.normalise import CELL_BOUNDARY, count, shorten
@@ -81,6 +81,7 @@ def _list_notes(results: TableResults) -> list[str]:
         notes.append(_NO_ORIGIN)
     notes += map(_write_totals, results.counted_totals)
     notes += map(_write_texts, results.compared_texts)
+    notes += [f"({write_unit(compared)}.)" for compared in results.compared_units]
     return notes
 
 
@@ -96,6 +97,12 @@ def _write_texts(texts: ColumnTexts) -> str:
     first = shorten(without_marks(texts.first), _MAX_SAMPLE_CELL)
     without = f"WHERE typeof({texts.column}) <> 'text'"
     return f"({texts.column} of {texts.table} also has texts, such as {first}: leave them out, {without}.)"
+
+
+def write_unit(compared: ComparedUnit) -> str:
+    """Say that a column of numbers is compared with a text."""
+    text = shorten(without_marks(compared.text), _MAX_SAMPLE_CELL)
+    return f"{compared.column} is a number, without its unit {compared.unit}: compare it with a number, not '{text}'"
 
 
 def _shown_places(results: TableResults) -> list[int]:

@@ -15,6 +15,7 @@ from rapidfuzz.distance import OSA
 from arag.errors import InputError, StorageError
 from arag.retrieval.corpus.statements import (
     as_written,
+    find_compared,
     find_sources,
     first_word,
     may_make_column,
@@ -29,10 +30,11 @@ from arag.retrieval.corpus.tables import (
     CHUNK_ID,
     ORIGINS,
     ColumnTexts,
+    ComparedUnit,
     CorpusTable,
     TableDatabase,
 )
-from arag.retrieval.corpus.values import Value
+from arag.retrieval.corpus.values import Value, read_number
 from arag.retrieval.search.reading import find_meant
 from arag.retrieval.storage.contract import View
 from arag.system.worker_pool import WorkerPool
@@ -91,6 +93,9 @@ class TableResults:
     compared_texts: tuple[ColumnTexts, ...] = ()
     """The texts in columns of numbers that change the result of a comparison, an order or a mean."""
 
+    compared_units: tuple[ComparedUnit, ...] = ()
+    """The texts with units that it compares with numbers, such as `'12 kg'`: no number is equal to them."""
+
     @property
     def truncated(self) -> bool:
         """Whether there are more rows than these."""
@@ -123,6 +128,7 @@ def query_tables(view: View, sql: str, within: str) -> TableResults:
         raise InputError(_explain(answer["error"], resolved, database.tables))
     is_as_written = answer["statement"] == len(statements) - 1
     results = _make_results(sql, answer, database, view, has_origins=not is_as_written)
+    results = replace(results, compared_units=_find_compared_units(results.tables, resolved))
     if _CANNOT_BE_COMPARED.search(sql):
         return results
 
@@ -138,6 +144,30 @@ def query_tables(view: View, sql: str, within: str) -> TableResults:
         counted_totals=_find_counted_totals(results, database, differs_without),
         compared_texts=_find_compared_texts(results, database, resolved, differs_without),
     )
+
+
+def _find_compared_units(tables: Sequence[CorpusTable], statement: str) -> tuple[ComparedUnit, ...]:
+    """Return the texts with units that a query compares with columns of numbers."""
+    units: dict[str, str] = {}
+    for table in tables:
+        for column in table.columns:
+            units[column.name] = units.get(column.name) or column.unit
+    found: list[ComparedUnit] = []
+    for name, text in find_compared(statement, units):
+        unit = units.get(name)
+        if unit and _has_unit(text, unit):
+            found.append(ComparedUnit(name, unit, text))
+    return tuple(found)
+
+
+def _has_unit(text: str, unit: str) -> bool:
+    """Return whether a text is a unit, or a number with any one; `%` around it is a wildcard if it is not the unit."""
+    if unit != "%":
+        text = text.strip("%")
+    number = read_number(text)
+    if number is None:
+        return text.strip().casefold() == unit.casefold()
+    return bool(number.unit)
 
 
 def _find_counted_totals(

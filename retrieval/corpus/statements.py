@@ -19,7 +19,7 @@ _TOKEN = re.compile(
     re.DOTALL | re.VERBOSE,
 )
 _FENCED = re.compile(r"\A```(?:sql|sqlite)?\s(.*?)```\Z", re.DOTALL | re.IGNORECASE)
-_COMPARISONS = frozenset("= == != <> < <= > >= LIKE GLOB".split())
+_COMPARISONS = frozenset("= == != <> < <= > >= LIKE GLOB BETWEEN".split())
 _AGGREGATES = frozenset(
     "AVG COUNT GROUP_CONCAT JSON_GROUP_ARRAY JSON_GROUP_OBJECT MAX MEDIAN MIN PERCENTILE STRING_AGG SUM TOTAL".split()
 )
@@ -162,8 +162,10 @@ def _resolve_quoted(token: _Token, names: Mapping[str, str]) -> str:
 
 def _may_be_text(token: _Token) -> bool:
     """Return whether a name in double quotes is compared with something, as a text is."""
-    if not token.text.startswith('"'):
-        return False
+    return token.text.startswith('"') and _is_compared(token)
+
+
+def _is_compared(token: _Token) -> bool:
     is_listed = token.before in {"(", ","} and token.brackets[-1:] == ("IN",)
     return is_listed or token.before in _COMPARISONS
 
@@ -191,6 +193,19 @@ def find_sources(sql: str, tables: Collection[str]) -> dict[str, str]:
         if following:
             sources.setdefault(following[0], name)
     return sources
+
+
+def find_compared(sql: str, columns: Collection[str]) -> list[tuple[str, str]]:
+    """Return the texts of a statement, each with the last column named in front of it, which is compared with it."""
+    compared: list[tuple[str, str]] = []
+    column = ""
+    for token in _read_tokens(sql):
+        name = _plain_name(token)
+        if token.kind == "text" and _is_compared(token):
+            compared.append((column, token.name))
+        elif name in columns:
+            column = name
+    return compared
 
 
 # --- the chunks that rows are from ---

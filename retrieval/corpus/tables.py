@@ -36,6 +36,15 @@ class TableColumn:
 
 
 @dataclass(frozen=True, slots=True)
+class ComparedUnit:
+    """A text with a unit that a query compares with a column of numbers, whose unit is left out."""
+
+    column: str
+    unit: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class CorpusTable:
     """All rows of the corpus that have the same columns."""
 

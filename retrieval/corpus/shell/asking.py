@@ -13,7 +13,7 @@ from arag.retrieval.corpus.lines import Line
 from arag.retrieval.corpus.shell.calls import Answer, Call
 from arag.retrieval.corpus.shell.corpus import Corpus, TableRow
 from arag.retrieval.corpus.shell.options import Option, parse
-from arag.retrieval.corpus.show_tables import show_tables
+from arag.retrieval.corpus.show_tables import show_tables, write_unit
 from arag.retrieval.corpus.sql import TableResults
 from arag.retrieval.corpus.tables import CHUNK_ID, DOCUMENT
 from arag.retrieval.presentation.context import expand
@@ -110,9 +110,9 @@ def query_tables(call: Call, corpus: Corpus) -> Answer:
         printed = corpus.rows.setdefault(line, TableRow(names, shown, {}))
         printed.chunk_ids.update(dict.fromkeys(chunk_ids))
         lines.append(f"{line}\n")
-    errors = ""
+    errors = "".join(f"sql: {write_unit(compared)}\n" for compared in results.compared_units)
     if results.truncated:
-        errors = f"sql: {len(lines):,} of {results.total:,} rows: group them, or add LIMIT and OFFSET\n"
+        errors += f"sql: {len(lines):,} of {results.total:,} rows: group them, or add LIMIT and OFFSET\n"
     return Answer("".join(lines), errors)
 
 

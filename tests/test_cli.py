@@ -1,5 +1,6 @@
 """The command line, run as a user would, in this process; a few tests start the installed program."""
 
+import inspect
 import json
 import os
 import re
@@ -16,6 +17,9 @@ import pytest
 
 from arag import ingest, make_tools, open_index, terminal
 from arag.cli.ingest import LEFT_OUT
+from arag.cli.ingest import ingest as ingest_command
+from arag.cli.shell import shell
+from arag.evaluation.cli.reporting import report
 from arag.ingest import preview, progress
 from arag.ingest.formats import Readers
 from arag.ingest.formats.kinds import SAME_KINDS
@@ -272,6 +276,12 @@ def test_headings_are_shown_to_people_without_marks_and_chunks_of_headings_come_
         out = arag("search", *search, *place)[1]
         assert "Colours: Colour profiles\nProblems with colours\n" in out
         assert ("#" in out, out.index("[text.md:0]") < out.index("[menu.md:0]")) == (False, True)
+
+
+@pytest.mark.parametrize("function", [ingest_command, shell, report])
+def test_each_line_of_help_below_the_first_is_whole_as_its_end_is_kept(function):
+    _, *lines = filter(None, inspect.getdoc(function).splitlines())
+    assert all(line.endswith(".") for line in lines)
 
 
 # --- wrong command lines ---

@@ -100,8 +100,8 @@ def ingest(
 ) -> None:
     """Write documents into an index; later runs embed only what has changed.
 
-    Exit code 3 means that the index was written, but something was left out. Parts of files that no reader reads, such
-    as pictures, are named, and change no exit code.
+    Exit code 3 means that the index was written, but something was left out.
+    Parts of files that no reader reads, such as pictures, are named, and change no exit code.
     """
     options: IngestOptions = {
         "chunk_tokens": chunk_tokens,

@@ -28,8 +28,9 @@ def shell(
 ) -> None:
     """Run a command such as `rg -i harbour | head` over an index's documents, in a shell that reaches nothing else.
 
-    A document is a file: its title, then one line a sentence or table row. rg, grep, ls, find, cat, sed, awk, sort,
-    pipes and loops work. `meaning "a question"` prints the nearest sentences, `sql "SELECT ..."` queries all tables.
+    A document is a file: its title, then one line a sentence or table row.
+    rg, grep, ls, find, cat, sed, awk, sort, pipes and loops work.
+    `meaning "a question"` prints the nearest sentences, `sql "SELECT ..."` queries all tables.
     Exit code 1 means that nothing matched; others are the command's own.
     """
     with open_scoped(index, where, documents, within) as opened:

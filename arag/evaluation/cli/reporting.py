@@ -33,8 +33,8 @@ def report(
 ) -> None:
     """Report the results of a run: report.html with plots, tables and questions, and report.csv.
 
-    For several runs, one table has the accuracy of all methods (paper, Table 1); runs that differ in steps or effort
-    are drawn as a course (paper, Figure 4).
+    For several runs, one table has the accuracy of all methods (paper, Table 1).
+    Runs that differ in steps or effort are drawn as a course (paper, Figure 4).
     """
     if target is None and len(folders) > 1:
         raise InputError("a report of several runs needs a folder: give one with --out")

@@ -38,6 +38,7 @@ _FILE_HASH_LENGTH = 32  # hexadecimal digits: 128 bits: two files never share a 
 _MAX_SHOWN = 100  # characters of an id in a message
 _MAX_TITLE = 1_000  # characters: every chunk and every result repeats the title
 _MAX_AHEAD = 20_000_000  # characters of files that are read before their turn: they are held in memory
+_SECONDS_AHEAD = 10.0  # for files that are read before their turn, beyond a sample
 _SAMPLE_CHARACTERS = 6_000  # of each of these: they tell how many sentences a text has
 _LARGE = 1_000_000  # bytes: such a file may take seconds to read
 MAX_PROBLEMS = 100  # of one file that are named one by one
@@ -102,26 +103,31 @@ class SourceReader:
         self._ahead: dict[Path, _Ahead] = {}
 
     def read_sample(self, show: Callable[[], None]) -> None:
-        """Read some new files before their turn: they show how long the others will take.
+        """Read some new files before their turn, for a few seconds: they show how long the others will take.
 
         With OCR, none: its pages take far longer than all else.
 
         Args:
             show: Called before each of them.
         """
-        sample = set(self.workload.choose_sample())
+        sample, others = self.workload.choose_sample()
         if not sample or self._readers.scans is not None:  # the sources may be an iterable
             return
+        files = {listed.real_path: listed for listed in self._listing if isinstance(listed, ListedFile)}
+        began = time.monotonic()
         characters = 0
-        for listed in self._listing:
-            if characters > _MAX_AHEAD:
+        for place, path in enumerate([*sample, *others]):
+            is_long = place >= len(sample) and time.monotonic() - began > _SECONDS_AHEAD
+            if is_long or characters > _MAX_AHEAD:
                 return
-            if isinstance(listed, ListedFile) and listed.real_path in sample:
-                show()
-                characters += self._read_ahead(listed)
+            show()
+            content = self._read_ahead(files[path])
+            characters += len(content.text)
+            if place < len(sample):
+                self._count_sentences(content)
 
-    def _read_ahead(self, file: ListedFile) -> int:
-        """Read a file, hold its content until its turn, and return its characters.
+    def _read_ahead(self, file: ListedFile) -> Content:
+        """Read a file, hold its content until its turn, and return it.
 
         If it cannot be read, that is said when its turn comes.
         """
@@ -130,16 +136,15 @@ class SourceReader:
         began = time.monotonic()
         with suppress(OSError, ValueError):
             if not self._readers.knows(file.path) or self._readers.is_mailbox(file.path):
-                return 0
+                return Content("", "")
             changed = file.path.stat().st_mtime_ns
             content = self._readers.read(file.path)
             self._ahead[file.path] = _Ahead(content, changed)
             ahead = self._readers.take_seconds_ahead()
             self.workload.read_ahead(ahead)
             self.workload.sample(file.real_path, len(content.text), time.monotonic() - began - ahead)
-            self._count_sentences(content)
-            return len(content.text)
-        return 0
+            return content
+        return Content("", "")
 
     def _count_sentences(self, content: Content) -> None:
         """Count the sentences at the beginning of a text: most texts are no longer."""

@@ -32,8 +32,8 @@ _USUAL_UNCHANGED = 20_000  # the same, of files in the index that have not chang
 _USUAL_READING = 1e-6  # seconds for reading a byte
 _USUAL_READ = 30_000  # bytes of a kind: until more are read, reading is expected to take about the usual time
 _USUAL_BYTES = 300_000  # of a kind: until more are read, the estimates for it are close to the usual ones
-_SAMPLE_FILES = 60  # that are read before their turn, if there are so many
-_SAMPLE_SHARE = 0.25  # of the files, at most: if the run is killed, these are read again
+_SAMPLE_FILES = 60  # of a sample, if there are so many
+_SAMPLE_SHARE = 0.25  # of the files, at most
 _MAX_SAMPLE_BYTES = 2_000_000  # of each: its text is held in memory until its turn
 
 
@@ -59,6 +59,22 @@ class _Kind:
         """Return the seconds that reading the rest takes."""
         per_byte = (_USUAL_READ * _USUAL_READING + self.seconds) / (_USUAL_READ + self.bytes)
         return (self.new + self.known) * per_byte
+
+
+def _spread(sizes: Mapping[str, int]) -> list[str]:
+    """Return some files that are evenly spread over the bytes of all."""
+    most = min(_SAMPLE_FILES, round(_SAMPLE_SHARE * len(sizes)))
+    if not most:
+        return []
+    step = max(sum(sizes.values()) / most, 1)
+    chosen: list[str] = []
+    end = 0
+    for path, size in sizes.items():
+        start = end
+        end += size
+        if end // step > start // step:
+            chosen.append(path)
+    return chosen
 
 
 class Workload:
@@ -109,25 +125,21 @@ class Workload:
             kind.new -= self._unread[path]
             kind.known += self._unread[path]
 
-    def choose_sample(self) -> list[str]:
-        """Return files to read before their turn: new ones, evenly spread over the bytes of all."""
+    def choose_sample(self) -> tuple[list[str], list[str]]:
+        """Return files to read before their turn, if they are new: a sample, and the others.
+
+        The sample is evenly spread over the bytes of all. Of the others, the largest come first, which say most about
+        the rest.
+        """
         sizes: dict[str, int] = {}
         for path, size in self._unread.items():
-            if path not in self._in_index and size <= _MAX_SAMPLE_BYTES:
+            is_new_file = path != "" and path not in self._in_index
+            if is_new_file and 0 < size <= _MAX_SAMPLE_BYTES:  # the first one is read already
                 sizes[path] = size
-        most = min(_SAMPLE_FILES, int(_SAMPLE_SHARE * len(sizes)))
-        if not most:
-            return []
-        step = max(sum(sizes.values()) / most, 1)
-        chosen: list[str] = []
-        end = 0
-        for path, size in sizes.items():
-            start = end
-            end += size
-            if end // step > start // step:
-                chosen.append(path)
-        self.sample_files = len(chosen)
-        return chosen
+        sample = _spread(sizes)
+        others = sorted(sizes.keys() - set(sample), key=sizes.__getitem__, reverse=True)
+        self.sample_files = len(sizes) if sample else 0
+        return sample, others
 
     @property
     def sampled_files(self) -> int:

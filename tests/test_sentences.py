@@ -347,7 +347,8 @@ def test_a_heading_that_differs_from_the_title_in_case_and_signs_repeats_it(titl
 
 
 def test_an_author_between_a_title_and_the_text_is_no_heading():
-    text = "A Tutorial\nThe Mill Group\nInstitute of Mills, Marrow.\nIt is kept there.\nResults of the Mill\nOil rose. So did tar."
+    institute = "The Mill Group\nInstitute of Mills, Marrow."
+    text = f"A Tutorial\n{institute}\nIt is kept there.\nResults of the Mill\nOil rose. So did tar."
     _, kept, _, rose = split_sentences(text)
     assert (kept.heading, rose.heading) == ("A Tutorial", "Results of the Mill")
 

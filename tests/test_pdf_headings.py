@@ -227,6 +227,16 @@ def test_a_title_of_the_outline_with_wide_gaps_has_no_cells(read):
     assert headings(read, pages)[-1] == "# 4.2 Of carts 12"
 
 
+def test_a_short_title_of_the_outline_is_the_whole_one_of_the_page(read):
+    pages = outlined(ENTRIES)
+    pages.canvas.bookmarkPage("last", fit="XYZ", top=752)
+    pages.canvas.addOutlineEntry("Carts", "last", 0)
+    pages.text(72, 740, "4 Carts [1, “Of carts”]", 11, "Helvetica-Bold")
+    pages.lines(72, 690, TEXT)
+    pages.show()
+    assert headings(read, pages)[-1] == "# 4 Carts [1, “Of carts”]"
+
+
 def test_the_first_line_of_an_entry_of_contents_is_no_heading(read):
     pages = Pages()
     pages.text(72, 740, "Contents", 20, "Helvetica-Bold")

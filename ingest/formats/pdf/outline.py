@@ -237,11 +237,18 @@ def _find(page: Sequence[Line], bookmark: _Bookmark, text_type: _Type) -> range:
 
 
 def _find_like(page: Sequence[Line], bookmark: _Bookmark, text_type: _Type) -> range:
-    """Return the places of the title to which a bookmark points, if its first line has nearly the same letters."""
+    """Return the places of the title to which a bookmark points, if its first line has nearly the same letters.
+
+    The outline may have a short title: the one on the page begins with it, after its number.
+    """
     title = _letters(bookmark.title)
+    name = _letters(SECTION_NUMBER.sub("", bookmark.title))
+    longer = re.compile(rf"[a-z]?\d+{name}")
 
     def likeness(place: int) -> float:
         text = _letters(page[place].text)
+        if longer.match(text):
+            return 1.0
         return SequenceMatcher(None, title, text, autojunk=False).ratio()
 
     pointed_at: list[int] = []

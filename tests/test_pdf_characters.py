@@ -143,29 +143,47 @@ def test_signs_of_fonts_of_tex(read, font, character, parts, text):
     assert read("a.pdf", with_signs(font, parts, [(33, character)])).text == text
 
 
-def test_quotation_marks_in_fonts_that_are_pictures_of_letters(read):
+def in_pictures(height, *parts):
+    """Return a PDF with a line: texts in a usual font, and numbers as codes of glyphs that are pictures of a height."""
+
     def work(writer):
         page = writer.pages[0]
-        glyph = stream(writer, "500 0 d0 0 0 400 500 re f")
-        names = ArrayObject([NumberObject(19), NameObject("/a19"), NameObject("/a20")])
+        codes = sorted({part for part in parts if isinstance(part, int)})
+        glyph = stream(writer, f"250 0 d0 0 0 200 {height} re f")
+        names = ArrayObject()
+        for code in codes:
+            names += [NumberObject(code), NameObject(f"/a{code}")]
         font = {
             "/Type": NameObject("/Font"),
             "/Subtype": NameObject("/Type3"),
-            "/FontBBox": ArrayObject(map(NumberObject, (0, 0, 500, 500))),
+            "/FontBBox": ArrayObject(map(NumberObject, (0, 0, 250, height))),
             "/FontMatrix": ArrayObject(map(FloatObject, (0.001, 0, 0, 0.001, 0, 0))),
-            "/CharProcs": DictionaryObject({NameObject("/a19"): glyph, NameObject("/a20"): glyph}),
+            "/CharProcs": DictionaryObject({NameObject(f"/a{code}"): glyph for code in codes}),
             "/Encoding": DictionaryObject({NameObject("/Differences"): names}),
-            "/FirstChar": NumberObject(19),
-            "/LastChar": NumberObject(20),
-            "/Widths": ArrayObject(map(NumberObject, (500, 500))),
+            "/FirstChar": NumberObject(codes[0]),
+            "/LastChar": NumberObject(codes[-1]),
+            "/Widths": ArrayObject([NumberObject(250)] * (codes[-1] - codes[0] + 1)),
         }
         entries = DictionaryObject({NameObject(key): value for key, value in font.items()})
         page["/Resources"]["/Font"][NameObject("/F9")] = writer._add_object(entries)
-        page[NameObject("/Contents")] = stream(writer, written("un ", 19, " moulin ", 20, " ancien"))
+        page[NameObject("/Contents")] = stream(writer, written(*parts))
 
     pages = Pages()
     pages.text(72, 700, "x")
-    assert read("a.pdf", change(pages.finish(), work)).text == "un « moulin » ancien"
+    return change(pages.finish(), work)
+
+
+def test_signs_in_fonts_that_are_pictures_of_letters(read):
+    data = in_pictures(500, 136, " un ", 19, " moulin ", 20, " ancien, ", 18, "alt")
+    assert read("a.pdf", data).text == "• un « moulin » ancien, „alt"
+
+
+def test_a_closing_quotation_mark_that_is_low_before_a_word_opens(read):
+    pages = Pages()
+    end = pages.text(72, 700, "Das Wort ")
+    end = pages.text(end, 693, "”")
+    pages.text(end, 700, "german“ fehlt.")
+    assert read("a.pdf", pages.finish()).text == "Das Wort „german“ fehlt."
 
 
 def test_a_code_that_no_font_has_names_no_letters(read):

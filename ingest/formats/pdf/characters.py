@@ -22,14 +22,25 @@ _REPAIR = re.compile(
 # PDFium has a line end in place of TeX's circle, around the letter after it.
 _NAMED = {**PRIVATE, "c": "©", "R": "®"}
 _NAMED_SIGN = re.compile(f"[{''.join(PRIVATE)}]|(?<=\r)[cR]")
-# By their places in TeX's fonts for Western languages, which are without a name as pictures of letters.
-_QUOTES = {"\x13": "«", "\x14": "»"}
-_PICTURE_FONTS = {"LCIRCLE10", "LCIRCLEW10", "LINE10", "LINEW10"}  # TeX's, for parts of lines and circles
-_SIGN_OF_FONT = re.compile("[\x13\x14\u2600-\u27bf]")
+_DINGBATS = map(chr, range(0x2600, 0x27C0))
+_PICTURES = dict.fromkeys(_DINGBATS, "")
+# By the names of fonts. Those for Western languages are without a name as pictures of letters: PDFium gives the places
+# of their signs. Others of TeX have parts of lines and circles.
+_SIGNS = {
+    "": {"\x12": "„", "\x13": "«", "\x14": "»", "\x88": "•"},
+    "LCIRCLE10": _PICTURES,
+    "LCIRCLEW10": _PICTURES,
+    "LINE10": _PICTURES,
+    "LINEW10": _PICTURES,
+}
+_SIGN_OF_FONT = re.compile(r"(?<!\S)\x12(?=\w)|[\x13\x14\u2600-\u27bf]|(?<!\S)\x88(?=\s)")
+# A closing quotation mark that is printed lower is an opening one: PDFium has a line end after it.
+_MAY_BE_LOW = re.compile(r"”\r\n(?=[^\s\d])")
 _TWICE = re.compile(r"(?:([^\W_])\1){2,}")  # a single pair is a double letter
 _WIDE_TWICE = re.compile(r"([\U00010000-\U0010ffff])\1")
 _SAME_LINE = 0.1  # times the height: letters of a line differ less in their places
 _OVERPRINT = 0.5  # times the width: the same letter is printed again at most so far to the right
+_DROP = 0.5  # times the height: how far below its usual place a quotation mark is low; notes are raised less
 _MIN_HYPHEN = 0.1  # times the height: the width of a hyphen that is seen
 
 
@@ -42,10 +53,11 @@ def mend_characters(page: PageText) -> dict[int, str]:
         mended[match.start()] = _NAMED[match[0]]
     for match in _SIGN_OF_FONT.finditer(page.text):
         font = page.font_name(match.start())
-        if font in _PICTURE_FONTS:
-            mended[match.start()] = ""
-        elif not font:
-            mended[match.start()] = _QUOTES.get(match[0], match[0])
+        signs = _SIGNS.get(font, {})
+        if match[0] in signs:
+            mended[match.start()] = signs[match[0]]
+    for match in _MAY_BE_LOW.finditer(page.text):
+        mended.update(_lower_quote(page, match.start(), match.end()))
     return mended
 
 
@@ -70,6 +82,15 @@ def _are_overprinted(page: PageText, place: int) -> bool:
     if abs(first.bottom - second.bottom) >= _SAME_LINE * first.height:
         return False
     return 0 < second.left - first.left < _OVERPRINT * first.width
+
+
+def _lower_quote(page: PageText, place: int, following: int) -> dict[int, str]:
+    """Return an opening quotation mark in place of a closing one that is low before a word, and of the line's end."""
+    quote = page.box(place)
+    drop = page.baseline(following) - page.baseline(place)
+    gap = abs(page.box(following).left - quote.right)
+    is_low = _DROP * quote.height < drop < quote.height - gap
+    return {place: "„", place + 1: "", place + 2: ""} if is_low else {}
 
 
 def _mend(page: PageText, place: int) -> Mapping[int, str]:

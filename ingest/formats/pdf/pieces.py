@@ -15,6 +15,7 @@ STRAIGHT = 2.0  # points: how far lines of one cell, and cells of one column, ma
 _WIDE = 1.0  # times the height of the type: a gap between cells
 _NARROW = 0.7  # times that height: a gap between cells that are in line with others; words are nearer to each other
 _LEADERS = frozenset(".…·_")
+_FLAT = 0.3  # times the height of the type before it: some fonts give dots no more
 _MIN_OVERLAP = 1 / 4  # of a piece's height: lower and upper parts of letters may reach into the next line
 
 
@@ -93,8 +94,10 @@ def find_pieces(lines: Sequence[Sequence[Word]]) -> Iterator[Piece]:
 def _is_apart(before: Word, word: Word, gap: float) -> bool:
     """Return whether a gap is wider than a share of the type's height. A form's value belongs to what is before it."""
     is_value = word.is_field and not before.is_field
-    are_leaders = _LEADERS.issuperset(before.text) and _LEADERS.issuperset(word.text)  # some fonts give dots no height
-    return not is_value and not are_leaders and word.left - before.right > gap * word.height
+    are_leaders = _LEADERS.issuperset(before.text) and _LEADERS.issuperset(word.text)
+    is_flat = word.height < _FLAT * before.height
+    height = before.height if is_flat else word.height
+    return not is_value and not are_leaders and word.left - before.right > gap * height
 
 
 def _divide(pieces: Iterable[Piece], cells: Sequence[Piece]) -> Iterator[Piece]:

@@ -146,7 +146,7 @@ def test_a_name_with_an_inner_capital_is_looked_for_as_a_whole(small_index):
     ("question", "keywords"),
     [
         ("¿Qué es la línea de Marcus Bains?", ["Marcus Bains"]),
-        ("Welches Programm druckt Etiketten?", ["Programm", "Etiketten"]),
+        ("Welches Werkzeug druckt Etiketten?", ["Werkzeug", "Etiketten"]),
         ("Es gibt WEP. Und was ist WPA?", ["WEP", "WPA"]),
         ("Comment GIMP ouvre-t-il un fichier ?", ["GIMP"]),
     ],

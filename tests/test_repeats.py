@@ -87,10 +87,31 @@ def test_a_menu_goes_with_the_names_of_neighbours(tmp_path):
     assert sum("next" in text for text in texts) <= 1
 
 
-def test_a_foot_with_the_time_at_which_each_page_was_made_is_kept_once(tmp_path):
-    page = "<h1>{0}</h1><p>About {0}.<div class=footer>Generated on 4 May 2023 20:07:{1:02} by Doxygen</div>"
-    pages = [page.format(topic, number) for number, topic in enumerate(TOPICS)]
-    assert "".join(read_folder(tmp_path, pages)).count("Generated") == 1
+@pytest.mark.parametrize(
+    "note",
+    [
+        "<div class=footer>Generated on 4 May 2023 20:07:{0:02} by Doxygen</div>",
+        "<p>This page last modified on 2022-11-2{0} 14:56:19 UTC",
+        "<p>Generated on Thu Jan {0} 2023 by a press of version 1.{0}.4",
+        "<p>Last updated: {0}. März 202{0}",
+        "<p>Page {0} of 12",
+        "<p>© 202{0}",
+        "<p>Copyright 201{0}-2022 the guild of the millers",
+    ],
+)
+def test_a_note_with_the_date_or_number_of_each_page_is_kept_once(tmp_path, note):
+    pages = [f"<h1>{topic}</h1><p>About {topic}.{note.format(number)}" for number, topic in enumerate(TOPICS, 1)]
+    texts = read_folder(tmp_path, pages)
+    alone = [text == f"# {topic}\n\nAbout {topic}." for text, topic in zip(texts, TOPICS, strict=True)]
+    assert alone.count(False) == 1
+
+
+@pytest.mark.parametrize("end", ["Released on {0} May 202{0}.", "© 202{0} {1}", "Weight: {0} kg"])
+def test_a_line_that_says_more_of_each_page_than_its_age_stays_in_each(tmp_path, end):
+    ends = [end.format(number, topic) for number, topic in enumerate(TOPICS, 1)]
+    pages = [f"<h1>{topic}</h1><p>About {topic}.<p>{line}" for topic, line in zip(TOPICS, ends, strict=True)]
+    for text, line in zip(read_folder(tmp_path, pages), ends, strict=True):
+        assert text.endswith(line)
 
 
 HELP = (

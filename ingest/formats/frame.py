@@ -59,14 +59,19 @@ _SITE_NAME = etree.XPath(
 )
 _NO_TEXT = ("a", "script", "style")
 _NAMING = ("class", "id", "role")  # attributes
-_LEGAL = re.compile(
+NOTE_ON_PAGE = re.compile(  # not on what the page is about
     r"(?i)©|\(c\) \d{4}|copyright"
     r"|all rights reserved|alle rechte|tous droits"
     r"|licen[cs]ed? under|permission is granted"
     r"|\bcookies?\b|privacy policy|terms of (?:use|service)"
     r"|powered by|(?:generated|built|created) (?:by|with|using)|^hosted (?:at|by|on)\b"
+    r"|(?:\blast (?:modified|updated|changed|edited)\b|\b(?:generated|rendered) (?:on|at)\b"
+    r"|zuletzt (?:geändert|aktualisiert)|derni[èe]re (?:mise à jour|modification)"
+    r"|última (?:modificación|actualización|modificação|atualização)|ultim[oa] (?:aggiornamento|modifica)"
+    r"|laatst (?:gewijzigd|bijgewerkt)|senast (?:ändrad|uppdaterad)|最終更新|最后(?:更新|修改))[^.!?。]*\d"
+    r"|\b(?:page|seite|página|pagina) \d+ (?:of|von|de|di|van|sur) \d+$"
 )
-_MAX_BEFORE_LEGAL = 300  # characters
+_MAX_BEFORE_NOTE = 300  # characters
 _FIELD = re.compile(r"[^:：]{1,40}[:：](?!\d)\s*\S")  # such as `Status: open`, which is an answer; 20:07 is none
 
 
@@ -113,8 +118,8 @@ def _has_only_links(foot: etree._Element) -> bool:
 def find_frame(page: etree._Element) -> set[etree._Element]:
     """Return the elements that are part of the frame if they are on most pages of a folder.
 
-    They are named as such, or they are links, notes on rights and cookies, or lists, sentences and pictures above the
-    title.
+    They are named as such, or they are links, notes on rights and cookies and on the page itself, or lists, sentences
+    and pictures above the title.
     A text right under a heading is never one, as it may be the answer that the heading asks for; nor is a field.
     """
     frame = {*_AROUND(page), *_find_named(page), *_find_unnamed(page), *_SEARCHES(page)}
@@ -198,7 +203,7 @@ def _says_nothing(element: etree._Element, text: str, is_above_title: bool) -> b
     is_picture = not _has_text(element)
     if is_above_title and (is_sentence or is_picture):
         return True
-    return _LEGAL.search(text, 0, _MAX_BEFORE_LEGAL) is not None
+    return NOTE_ON_PAGE.search(text, 0, _MAX_BEFORE_NOTE) is not None
 
 
 def _is_links(element: etree._Element) -> bool:
@@ -226,12 +231,12 @@ def _has_text(element: etree._Element) -> bool:
 
 
 def _is_field(element: etree._Element) -> bool:
-    """Return whether an element has a name and a value, and is not a note on rights."""
+    """Return whether an element has a name and a value, and is not a note on the page itself."""
     text = "".join(element.itertext())
     text = collapse_whitespace(text)
     if _FIELD.match(text) is None:
         return False
-    if _LEGAL.search(text):
+    if NOTE_ON_PAGE.search(text):
         return False
     return not _is_mostly_links(element)
 

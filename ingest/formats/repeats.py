@@ -14,10 +14,18 @@ from pathlib import Path
 from typing import TypeAlias, TypeVar
 
 from arag.ingest.formats.content import Content
-from arag.ingest.formats.frame import FRAME_START
+from arag.ingest.formats.frame import FRAME_START, NOTE_ON_PAGE
 from arag.text.contents import is_heading_of_contents
 
 _TIME = re.compile(r"\b\d\d:\d\d:\d\d\b")  # at which a page was made, as Doxygen and others write below each
+_VARYING = re.compile(  # in a note on the page: its date, version or number, and signs such as in 2019-2022
+    r"(?<!\d)\d\d?\W{1,3}(?:d[ei] )?[^\W\d_]+\W{1,3}(?:d[ei] )?\d{4}"
+    r"|\b(?:mon|tue(?:s)?|wed(?:nes)?|thu(?:rs)?|fri|sat(?:ur)?|sun)(?:day)?\b"
+    r"|\b(?:jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?"
+    r"|aug(?:ust)?|sep(?:t|tember)?|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?)\b"
+    rf"|(?!{FRAME_START})[\W\d_]",
+    re.IGNORECASE,
+)
 
 _MAY_BE_HEADING = re.compile(rf"{FRAME_START}(?:#+ )?([^\W\d_][^|.:;,\d]{{0,100}})|{FRAME_START}#+ (.+)")
 
@@ -100,12 +108,14 @@ def without_end(text: str, end: Blocks) -> str:
 
 
 def frame_lines(text: str) -> list[str]:
-    """Return the lines of the frame in the text of a page, without a time of the day."""
-    return list(map(_without_time, filter(_is_of_frame, text.split("\n"))))
+    """Return the lines of the frame in the text of a page, without what differs in notes on the page itself."""
+    return list(map(_without_varying, filter(_is_of_frame, text.split("\n"))))
 
 
-def _without_time(line: str) -> str:
-    return _TIME.sub("", line)
+def _without_varying(line: str) -> str:
+    """Return a line without a time of the day; a note on the page itself also without its date, version or number."""
+    varying = _VARYING if NOTE_ON_PAGE.search(line) else _TIME
+    return varying.sub("", line)
 
 
 def _is_of_frame(line: str) -> bool:
@@ -122,7 +132,7 @@ def without_repeats(text: str, page: Path, keepers: Mapping[str, Path]) -> str:
         lines = block.split("\n")
         kept: list[str] = []
         for line in lines:
-            keeper = keepers.get(_without_time(line))
+            keeper = keepers.get(_without_varying(line))
             if keeper is None:
                 kept.append(line)
             elif keeper == page:

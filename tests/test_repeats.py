@@ -114,6 +114,19 @@ def test_a_line_that_says_more_of_each_page_than_its_age_stays_in_each(tmp_path,
         assert text.endswith(line)
 
 
+def test_a_slogan_that_stands_above_the_titles_of_other_pages_goes_from_one_without_headings(tmp_path):
+    slogan = "<ul><li><a>Home</a><li>Menu</ul><div>Small. Fast. Reliable.<br>Choose any three.</div>"
+    titles = ["<h1>{}</h1>"] * 3 + ["<p>{}</p>"] * 3
+    pages = [
+        f"{slogan}{title.format(topic)}<p>Choose any three.</p><p>About {topic}."
+        for title, topic in zip(titles, TOPICS, strict=True)
+    ]
+    texts = read_folder(tmp_path, pages)
+    assert sum("Small." in text for text in texts) == 1
+    for text, topic in zip(texts, TOPICS, strict=True):
+        assert text.endswith(f"{topic}\n\nChoose any three.\n\nAbout {topic}.")
+
+
 HELP = (
     "<div class=admonition><p>See also</p><p>Help with <code>mills</code>:</p><ul>"
     "<li><a href=l>Mailing list</a> - best route for general questions</ul></div>"

@@ -62,15 +62,18 @@ def find_keepers(pages: Mapping[_Page, Iterable[str]], min_pages: float) -> dict
     return keepers
 
 
-def find_web_keepers(lines: Mapping[Path, Iterable[str]]) -> dict[str, Path]:
+def find_web_keepers(texts: Mapping[Path, str]) -> dict[str, Path]:
     """Find the lines of the frame that are on most web pages of a folder.
 
     Args:
-        lines: The lines of each page that is compared; see `frame_lines`.
+        texts: The text of each page that is compared.
 
     Returns:
-        Each of these lines, with the page that keeps it.
+        Each of these lines, without what differs in notes on the page itself, with the page that keeps it.
     """
+    marked = {page: _frame_lines(text) for page, text in texts.items()}
+    frame = find_keepers(marked, MIN_PAGES)
+    lines = {page: _frame_lines(_mark_top(text, frame)) for page, text in texts.items()}
     min_pages = max(MIN_PAGES, _MOST_PAGES * len(lines))
     return find_keepers(lines, min_pages)
 
@@ -107,8 +110,7 @@ def without_end(text: str, end: Blocks) -> str:
     return "\n\n".join(blocks)
 
 
-def frame_lines(text: str) -> list[str]:
-    """Return the lines of the frame in the text of a page, without what differs in notes on the page itself."""
+def _frame_lines(text: str) -> list[str]:
     return list(map(_without_varying, filter(_is_of_frame, text.split("\n"))))
 
 
@@ -116,6 +118,22 @@ def _without_varying(line: str) -> str:
     """Return a line without a time of the day; a note on the page itself also without its date, version or number."""
     varying = _VARYING if NOTE_ON_PAGE.search(line) else _TIME
     return varying.sub("", line)
+
+
+def _mark_top(text: str, frame: Collection[str]) -> str:
+    """Return the text of a page with marks before the lines at its top that are in the frames of others.
+
+    A page without headings has none there: nothing tells whether a line stands above its title.
+    """
+    lines = text.split("\n")
+    for place, line in enumerate(lines):
+        if not line or _is_of_frame(line):
+            continue
+        marked = f"{FRAME_START}{line}"
+        if _without_varying(marked) not in frame:
+            break
+        lines[place] = marked
+    return "\n".join(lines)
 
 
 def _is_of_frame(line: str) -> bool:
@@ -128,7 +146,7 @@ def without_repeats(text: str, page: Path, keepers: Mapping[str, Path]) -> str:
     What is kept for all pages, such as the site's name, is an item of a list, and not a heading of this page's text.
     """
     blocks: list[str] = []
-    for block in text.split("\n\n"):
+    for block in _mark_top(text, keepers).split("\n\n"):
         lines = block.split("\n")
         kept: list[str] = []
         for line in lines:

@@ -17,7 +17,6 @@ from arag.ingest.formats.repeats import (
     Blocks,
     find_shared_end,
     find_web_keepers,
-    frame_lines,
     without_end,
     without_repeats,
 )
@@ -86,7 +85,7 @@ class WebFolders:
         end = find_shared_end(pages.values()) if pages else self._find_end(folder)
         return _Shared(
             end=end,
-            keepers=find_web_keepers({page: frame_lines(content.text) for page, content in pages.items()}),
+            keepers=find_web_keepers({page: content.text for page, content in pages.items()}),
             title=find_shared_title(map(divide_title, pages.values())),
         )
 

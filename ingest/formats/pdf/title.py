@@ -84,7 +84,8 @@ def _without_notes(line: Line) -> Line:
 def _find_block(page: Sequence[Line], size: float) -> list[Line]:
     """Return the first lines in type of a size that are directly below each other, in one font.
 
-    Others in this size may only follow at once, such as a subtitle.
+    Others in this size may only follow at once, such as a subtitle; below the first line of a page, also headings in
+    another font.
     """
     lines = [line for line in page if line.size == size and not is_heading_of_contents(line.text)]
     ends = [number for number, (line, below) in enumerate(pairwise(lines), 1) if not _goes_on(line, below)]
@@ -92,7 +93,9 @@ def _find_block(page: Sequence[Line], size: float) -> list[Line]:
         return lines
     start = page.index(lines[0])
     are_together = page[start : start + len(lines)] == lines
-    return lines[: ends[0]] if are_together else []
+    title, others = lines[: ends[0]], lines[ends[0] :]
+    are_headings = start == 0 and not any(may_be_same_font(line, title[0]) for line in others)
+    return title if are_together or are_headings else []
 
 
 def _names_part(title: str) -> bool:
@@ -116,7 +119,7 @@ def _goes_on(line: Line, below: Line) -> bool:
 
 def _is_alone(title: Sequence[Line], lines: Iterable[Line]) -> bool:
     """Return whether no lines of a document but those of its title have its type."""
-    texts = {line.text for line in title}
+    texts = "\n".join(map(_TEXT, title))
     for line in lines:
         is_in_type = line.size == title[0].size and may_be_same_font(line, title[0])
         if is_in_type and line.text not in texts and not is_heading_of_contents(line.text):

@@ -265,6 +265,16 @@ def test_sentences_with_a_keyword_as_a_word_are_shown_and_not_those_with_it_insi
     assert "They are typing." in out
 
 
+def test_each_keyword_that_is_a_word_is_shown_in_a_sentence_with_this_word(arag, tmp_path):
+    code = [f"The pens draw(grid,thicklines) in step {step}." for step in range(3)]
+    text = f"Every fifth line is thick. {'Wait a while. ' * 99}{' '.join(code)}"
+    place = ["--index", tmp_path / "index"]
+    arag("ingest", write_corpus(tmp_path / "docs", {"plot.md": text}), *place)
+    out = arag("search", "keyword", "grid", "pens", "thick", *place)[1]
+    assert "Every fifth line is thick." in out
+    assert code[0] in out
+
+
 def test_headings_are_shown_to_people_without_marks_and_chunks_of_headings_come_last(arag, tmp_path):
     docs = {
         "menu.md": "# Colours\n\n## Colour profiles\n\n## Problems with colours\n",

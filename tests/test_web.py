@@ -314,6 +314,16 @@ def test_of_a_short_keyword_the_sentence_with_it_as_a_word_is_shown(tmp_path):
     assert "Begin by typing the name." not in shown
 
 
+def test_a_hit_opens_the_sentence_with_the_words_and_not_one_with_longer_words(tmp_path):
+    filler = "Ships came and went, year after year, without a line about them in any book that was kept. " * 9
+    text = f"Use draw(plotter,thicklines) here. {filler}Each fifth line of a plotter is thick."
+    with open_index(write_index(tmp_path, {"a.md": text}), embedder=HashEmbeddings()) as index:
+        app = Site(index, agent=None, model="", reports=None).make_app("token", 80)
+        client = TestClient(app, base_url="http://localhost", cookies={"arag-80": "token"})
+        hit = search(client, q="plotter thick").select_one(".hits a")
+    assert hit["href"].endswith(f"#{text.index('Each fifth')}")
+
+
 def test_code_is_shown_with_its_lines(tmp_path):
     code = "turn('wheel')\n    stop('wheel')"
     location = write_index(tmp_path, {"a.md": f"# Mill\n\nTurn it:\n\n{code}\n\nThe end of the wheel."})

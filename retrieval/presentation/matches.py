@@ -68,6 +68,20 @@ def _prefer_words(keyword: str, text: str) -> str:
     return next((pattern for pattern in patterns if re.search(pattern, text)), everywhere)
 
 
+def prefer_whole_words(chunk: Chunk, found: KeywordOffsets) -> dict[int, set[str]]:
+    """Return, by position, the keywords that a sentence has as words; of keywords that none has so, those it holds."""
+    keywords: set[str] = set()
+    for in_sentence in found.values():
+        keywords.update(in_sentence)
+    words = find_keywords(chunk, (), whole_words=list(keywords))
+    for position in found:
+        keywords.difference_update(words.get(position, ()))
+    preferred: dict[int, set[str]] = {}
+    for position, in_sentence in found.items():
+        preferred[position] = in_sentence.keys() & keywords.union(words.get(position, ()))
+    return preferred
+
+
 def matched_sentences(hit: Hit) -> list[int]:
     """Return the positions of the sentences that a search found a chunk for (paper, Equations 2 and 3)."""
     if hit.similarities:

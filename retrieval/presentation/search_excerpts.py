@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from arag.retrieval.presentation.context import expand
 from arag.retrieval.presentation.excerpts import MAX_SENTENCE_CHARACTERS, ChosenSentences, Excerpt, make_excerpt
-from arag.retrieval.presentation.matches import KeywordOffsets, find_keywords
+from arag.retrieval.presentation.matches import KeywordOffsets, find_keywords, prefer_whole_words
 from arag.retrieval.presentation.sentences import sentence_line
 from arag.retrieval.presentation.similarity import boost_rare_words, find_rarest_word
 from arag.retrieval.presentation.table_rows import find_rows, is_row_of
@@ -50,7 +50,7 @@ def excerpt_for_keywords(
         is_best: Whether the hit is one of the search's best.
         seen: Positions of the sentences that the conversation has seen.
         for_people: Whether lines that are nothing but keywords or names of sections come last, as do keywords inside
-            longer words.
+            longer words. Then each keyword that is a word has a sentence with this word.
     """
     chunk = hit.chunk
     keywords = list(hit.keyword_counts)
@@ -59,14 +59,16 @@ def excerpt_for_keywords(
         scattered_words += words
     found = find_keywords(chunk, keywords, scattered_words, prefer_words=for_people)
     found = _prefer_others(found, find_listed(chunk))
+    shows: Mapping[int, Collection[str]] = found
     if for_people:
         found = _prefer_others(found, _find_bare(chunk, found))
         found = _prefer_others(found, _find_repeated(chunk, found))
+        shows = prefer_whole_words(chunk, found)
     if hit.in_name and not found:
         return opening_excerpt(chunk, seen=seen)
 
     weights = _weigh(chunk, [*keywords, *scattered_words], document_frequency)
-    ranking = _KeywordRanking(chunk, found, weights, for_people)
+    ranking = _KeywordRanking(chunk, found, shows, weights, for_people)
     anchors = ranking.choose_anchors()
     further = ranking.choose_further(anchors, keywords)
     matched = {*anchors, *further}
@@ -137,6 +139,7 @@ class _KeywordRanking:
 
     chunk: Chunk
     found: KeywordOffsets
+    shows: Mapping[int, Collection[str]]  # the keywords that need no other sentence
     weights: Mapping[str, float]
     for_people: bool
 
@@ -161,10 +164,10 @@ class _KeywordRanking:
             missing.update(in_sentence)
         anchors: list[int] = []
         while missing:
-            useful = [position for position in self.found if not missing.isdisjoint(self.found[position])]
+            useful = [position for position in self.found if not missing.isdisjoint(self.shows[position])]
             best = max(useful, key=lambda position: self.rank(position, missing))
             anchors.append(best)
-            missing.difference_update(self.found[best])
+            missing.difference_update(self.shows[best])
         return anchors
 
     def choose_further(self, anchors: Collection[int], keywords: Collection[str]) -> list[int]:

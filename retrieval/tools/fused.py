@@ -13,7 +13,7 @@ from arag.retrieval.index import Index
 from arag.retrieval.presentation.context import expand
 from arag.retrieval.presentation.excerpts import ShownSentence
 from arag.retrieval.presentation.for_people import NEAREST, without_contents
-from arag.retrieval.presentation.matches import find_keywords, word_start_pattern
+from arag.retrieval.presentation.matches import find_keywords, prefer_whole_words, word_start_pattern
 from arag.retrieval.presentation.render import list_closest
 from arag.retrieval.presentation.selection import (
     Selection,
@@ -232,6 +232,7 @@ def _weigh_sentences(hit: Hit, by_keyword: KeywordResults) -> dict[int, float]:
     if hit.similarities:
         return dict(hit.similarities)
     weights: dict[int, float] = {}
-    for position, found in find_keywords(hit.chunk, list(hit.keyword_counts), prefer_words=True).items():
-        weights[position] = sum(1 + 1 / by_keyword.document_frequency.get(keyword, 1) for keyword in found)
+    found = find_keywords(hit.chunk, list(hit.keyword_counts), prefer_words=True)
+    for position, keywords in prefer_whole_words(hit.chunk, found).items():
+        weights[position] = sum(1 + 1 / by_keyword.document_frequency.get(keyword, 1) for keyword in keywords)
     return weights

@@ -11,6 +11,8 @@ from arag.ingest.boundaries import LEADERS, LIST_ITEM, PAGE
 from arag.ingest.outline import FENCE_LINE, HEADING_LINE, underlined_level
 from arag.ingest.plain_tables import find_rows, is_barred
 
+# An item, or a numbered line of a listing in the source of TeX.
+_LISTED = re.compile(rf"{LIST_ITEM.pattern}|\d{{1,5}} (?:\\[A-Za-z@]|[{{}}⟨])")
 _RULE = re.compile(r"[\s=\-*_~#|:+]{3,}$")
 _ENTRY_END = re.compile(rf"{LEADERS}\s*{PAGE}$")  # of contents or an index
 _ENTRY_CHARACTERS = 40  # at the end of a line that are looked at, as a line of dots may have any length
@@ -101,7 +103,7 @@ def _lines(text: str, title: str, barred_lines: Collection[str], *, is_plain: bo
         is_title = is_at_top and stripped == title
         is_fence = FENCE_LINE.match(line) is not None
         is_rule = _RULE.match(line) is not None
-        is_item = LIST_ITEM.match(line) is not None
+        is_item = _LISTED.match(line) is not None
         may_be_heading = not (has_bars or is_code)
         heading = HEADING_LINE.match(line) if may_be_heading else None
         level = 0

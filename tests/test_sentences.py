@@ -164,6 +164,16 @@ def test_words_far_from_a_full_stop_do_not_change_where_sentences_end(pieces):
         assert [sentence.start for sentence in changed] == starts
 
 
+def test_numbered_lines_of_a_listing_are_sentences_of_their_own():
+    lines = [
+        "Each fifth line is thick, with\n12 barrels of oil.",
+        r"31 {\thinlines\grid{#1}",
+        r"38 \thicklines\grid{#2}",
+        "39 }",
+    ]
+    assert texts("\n".join(lines)) == lines
+
+
 def test_list_items_and_lines_of_a_log_are_sentences_of_their_own():
     items = [
         "- one apple",

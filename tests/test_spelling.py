@@ -45,6 +45,12 @@ def closest(results):
         ({"a": "Pages of 1024 bytes."}, "1,024", ("1024", 1)),
         ({"a": "Pages of 1024 bytes."}, "1 024", ("1024", 1)),
         ({"a": "C'est l’écran."}, "l'écran", ("l’écran", 1)),
+        ({"a": "The thread M8 x 1.25 is coarse."}, "M8x1.25", ("M8 x 1.25", 1)),
+        ({"a": "The thread M8x1.25 is coarse."}, "M8 x 1.25", ("M8x1.25", 1)),
+        ({"a": "A screen of 1024×768."}, "1024 x 768", ("1024×768", 1)),
+        ({"a": "A screen of 1024 x 768."}, "1024×768", ("1024 x 768", 1)),
+        ({"a": "All texts are UTF-8."}, "UTF8", ("UTF-8", 1)),
+        ({"a": "It needs Python 3.11."}, "Python3.11", ("Python 3.11", 1)),
     ],
 )
 def test_another_spelling_of_the_same_letters_is_meant(make_index, texts, keyword, term):

@@ -28,6 +28,8 @@ _NUMBER = re.compile(
 _TIME = re.compile(r"(?:[01]?\d|2[0-3])[.,][0-5]\d")
 _THREE_DIGITS = re.compile(r"\d{3}(?!\d)")
 _APOSTROPHE = re.compile(r"(?<=\w)['’](?=\w)")
+_TIMES = re.compile(r"(?<=\d) ?[x×] ?(?=\d)")
+_NAME_AND_NUMBER = re.compile(r"([^\W\d_]{2,})(\d+[^\W_]*)")
 _SEPARATORS = (("", "."), ("", ","), (",", "."), (".", ","), (" ", ","), (" ", "."), ("'", "."), ("’", "."))
 
 Choice = tuple[str, ...]  # words, each in one of its spellings
@@ -47,6 +49,11 @@ def is_separated_number(keyword: str) -> bool:
 def swap_apostrophes(text: str) -> str:
     """Return a text with printed apostrophes for typed ones, and the other way round: `don’t` for `don't`."""
     return _APOSTROPHE.sub(lambda found: "’" if found[0] == "'" else "'", text)
+
+
+def respell_times(text: str) -> list[str]:
+    """Return a size such as `M8x1.25` with other signs and spaces: `M8 x 1.25`, `M8 × 1.25`."""
+    return [_TIMES.sub(sign, text) for sign in ("x", " x ", "×", " × ")]
 
 
 def spell(words: Collection[str], view: View) -> dict[str, list[str]]:
@@ -202,6 +209,7 @@ def _regroup(words: Sequence[str]) -> list[Sequence[str]]:
     return [
         *_join_neighbours(words),
         *_split_word(words),
+        *_split_before_numbers(words),
         *_regroup_digits(words),
     ]
 
@@ -224,6 +232,16 @@ def _split_word(words: Sequence[str]) -> Iterator[Sequence[str]]:
     last_cut = len(word) - MIN_SPLIT_CHARACTERS
     for cut in range(MIN_SPLIT_CHARACTERS, last_cut + 1):
         yield [word[:cut], word[cut:]]
+
+
+def _split_before_numbers(words: Sequence[str]) -> Iterator[Sequence[str]]:
+    """Yield the words with names and numbers apart: `utf8` as `utf 8`, but not `m8` as `m 8`."""
+    apart: list[str] = []
+    for word in words:
+        match = _NAME_AND_NUMBER.fullmatch(word)
+        apart += match.groups() if match else [word]
+    if len(apart) > len(words):
+        yield apart
 
 
 def _regroup_digits(words: Sequence[str]) -> Iterator[Sequence[str]]:

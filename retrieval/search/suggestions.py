@@ -19,6 +19,7 @@ from arag.retrieval.search.spellings import (
     join,
     respell,
     respell_number,
+    respell_times,
     spell,
     swap_apostrophes,
     without_chance,
@@ -141,7 +142,7 @@ def _find_respelled(
         spellings = without_chance(spellings, view, is_known=chunks > 0)
     if _SIGN.search(lowered):
         spellings = [text for text in spellings if not _is_too_short(text)]
-    counts = _count_without(lowered, [other_width, *spellings], view)
+    counts = _count_without(lowered, [other_width, *respell_times(lowered), *spellings], view)
     helpful: _Counts = {}
     for text, count in counts.items():
         # The keyword without a bracket or a quotation mark helps only if more chunks hold it.

@@ -374,7 +374,8 @@ def _split_cells(row: str) -> list[str]:
 
 def _begins_with_name(row: str, names: list[str]) -> bool:
     """Return whether the first cell of a row begins with one of the columns' names and a colon."""
-    first_name, colon, _ = collapse_whitespace(row).partition(": ")
+    cells = collapse_whitespace(row).replace(f":{CELL_BOUNDARY}", CELL_BOUNDARY)  # `Notes:` alone is a cell
+    first_name, colon, _ = cells.partition(": ")
     if not colon:
         return False
     without_colons = [name.rstrip(":：") for name in filter(None, names)]

@@ -1020,6 +1020,15 @@ def test_a_table_is_not_named_by_the_language_of_its_files(make_index, titles, n
     assert table.name.removesuffix("_the_mole") == name
 
 
+def test_a_label_beside_several_rows_makes_no_names_of_the_first(make_index):
+    rows = "<tr><td rowspan=3>Notes:</td><td>1.</td><td>Gulls omit all.</td></tr><tr><td>2.</td><td>No data.</td></tr>"
+    html = f"<h1>Birds</h1><table>{rows}<tr><td>3.</td><td>Terns do not.</td></tr></table>"
+    index = make_index({"birds.html": html})
+    (table,) = index.query_tables().tables
+    assert (table.rows, table.samples[0]) == (3, ("Notes:", "1.", "Gulls omit all."))
+    assert {sentence.header for chunk in index.read(["birds.html:0"]).chunks for sentence in chunk.sentences} == {""}
+
+
 @pytest.mark.parametrize(
     "head",
     [

@@ -226,7 +226,7 @@ def _divide(above: Sequence[str], below: Sequence[str]) -> list[str]:
 
 def _count_names(names: Sequence[str], row: str) -> int:
     """Return how many cells of a row begin with one of some names."""
-    line = f"{CELL_BOUNDARY}{row}"
+    line = f"{CELL_BOUNDARY}{row}".replace(f":{CELL_BOUNDARY}", CELL_BOUNDARY)  # `Notes:` alone is a cell
     found = 0
     for name in names:
         if name and f"{CELL_BOUNDARY}{name.rstrip(':：')}: " in line:

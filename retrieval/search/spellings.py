@@ -29,7 +29,7 @@ _TIME = re.compile(r"(?:[01]?\d|2[0-3])[.,][0-5]\d")
 _THREE_DIGITS = re.compile(r"\d{3}(?!\d)")
 _APOSTROPHE = re.compile(r"(?<=\w)['’](?=\w)")
 _TIMES = re.compile(r"(?<=\d) ?[x×] ?(?=\d)")
-_NAME_AND_NUMBER = re.compile(r"([^\W\d_]{2,})(\d+[^\W_]*)")
+_AFTER_NAME = re.compile(r"(?<=[^\W\d_]{3})(?=\d)")  # not in M8
 _SEPARATORS = (("", "."), ("", ","), (",", "."), (".", ","), (" ", ","), (" ", "."), ("'", "."), ("’", "."))
 
 Choice = tuple[str, ...]  # words, each in one of its spellings
@@ -51,9 +51,11 @@ def swap_apostrophes(text: str) -> str:
     return _APOSTROPHE.sub(lambda found: "’" if found[0] == "'" else "'", text)
 
 
-def respell_times(text: str) -> list[str]:
-    """Return a size such as `M8x1.25` with other signs and spaces: `M8 x 1.25`, `M8 × 1.25`."""
-    return [_TIMES.sub(sign, text) for sign in ("x", " x ", "×", " × ")]
+def respell_signs(text: str) -> list[str]:
+    """Return a name with a number, or a size, with other signs and spaces: `UTF-8`, `M8 x 1.25`."""
+    names = [_AFTER_NAME.sub(sign, text) for sign in (" ", "-")]
+    sizes = [_TIMES.sub(sign, text) for sign in ("x", " x ", "×", " × ")]
+    return names + sizes
 
 
 def spell(words: Collection[str], view: View) -> dict[str, list[str]]:
@@ -209,7 +211,6 @@ def _regroup(words: Sequence[str]) -> list[Sequence[str]]:
     return [
         *_join_neighbours(words),
         *_split_word(words),
-        *_split_before_numbers(words),
         *_regroup_digits(words),
     ]
 
@@ -232,16 +233,6 @@ def _split_word(words: Sequence[str]) -> Iterator[Sequence[str]]:
     last_cut = len(word) - MIN_SPLIT_CHARACTERS
     for cut in range(MIN_SPLIT_CHARACTERS, last_cut + 1):
         yield [word[:cut], word[cut:]]
-
-
-def _split_before_numbers(words: Sequence[str]) -> Iterator[Sequence[str]]:
-    """Yield the words with names and numbers apart: `utf8` as `utf 8`, but not `m8` as `m 8`."""
-    apart: list[str] = []
-    for word in words:
-        match = _NAME_AND_NUMBER.fullmatch(word)
-        apart += match.groups() if match else [word]
-    if len(apart) > len(words):
-        yield apart
 
 
 def _regroup_digits(words: Sequence[str]) -> Iterator[Sequence[str]]:

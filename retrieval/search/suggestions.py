@@ -19,7 +19,7 @@ from arag.retrieval.search.spellings import (
     join,
     respell,
     respell_number,
-    respell_times,
+    respell_signs,
     spell,
     swap_apostrophes,
     without_chance,
@@ -135,14 +135,14 @@ def _find_respelled(
     """Find other spellings of a keyword's letters, those in the most chunks first."""
     lowered = searchable(keyword)
     other_width = searchable(unicodedata.normalize("NFKC", keyword))
-    spellings: Iterable[str] = respell_number(lowered, view)
+    spellings: Iterable[str] = chain(respell_signs(lowered), respell_number(lowered, view))
     if not is_separated_number(lowered):
         spellings = chain(respell(parts, view), spellings)
     if len(parts) == 1:
         spellings = without_chance(spellings, view, is_known=chunks > 0)
     if _SIGN.search(lowered):
         spellings = [text for text in spellings if not _is_too_short(text)]
-    counts = _count_without(lowered, [other_width, *respell_times(lowered), *spellings], view)
+    counts = _count_without(lowered, [other_width, *spellings], view)
     helpful: _Counts = {}
     for text, count in counts.items():
         # The keyword without a bracket or a quotation mark helps only if more chunks hold it.

@@ -238,7 +238,7 @@ def _make_readable(found: Iterable[ShownHit]) -> list[ShownHit]:
 
 
 def _list_lines_of_part(sentence: ShownSentence, chunk: Chunk) -> str:
-    """Return the whole lines within a part of long code, or an empty string if it is no code."""
+    """Return the whole lines within a part of long code, or an empty string if it is not code."""
     code = code_lines(chunk, sentence.position)
     if not code:
         return ""

@@ -6,7 +6,7 @@ import re
 import sys
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import accumulate, groupby
+from itertools import groupby
 from urllib.parse import urlencode
 
 from arag.retrieval.corpus.documents import list_documents
@@ -39,12 +39,6 @@ def list_below(documents: Sequence[ListedDocument], folder: str) -> Sequence[Lis
     """Return the documents with these names of folders in their paths, or else with a part of such names."""
     below = [document for document in documents if plain(f"/{folder}/") in plain(f"/{document.path}")]
     return below or [document for document in documents if plain(folder) in plain(document.path.rpartition("/")[0])]
-
-
-def list_folders(documents: Iterable[ListedDocument]) -> list[str]:
-    """Return the folders of documents, and those around them."""
-    own = {document.path.rpartition("/")[0] for document in documents} - {""}
-    return sorted({name for folder in own for name in accumulate(folder.split("/"), "{}/{}".format)})
 
 
 def allow(document: ListedDocument, filters: Mapping[str, str]) -> bool:

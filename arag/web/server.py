@@ -42,7 +42,13 @@ def serve_web(
         InputError: The extra `web` is not installed, or the server cannot listen at the port.
         IndexNotFoundError: There is no index there.
         ModelError: The model or the index's embedder cannot be loaded.
-        KeyboardInterrupt: The user stopped it.
+
+    Example:
+        >>> busy = socket.create_server(("127.0.0.1", 0))
+        >>> serve_web(index, port=busy.getsockname()[1])
+        Traceback (most recent call last):
+            ...
+        arag.errors.InputError: cannot listen at 127.0.0.1, port ...
     """
     try:
         import PIL  # noqa: F401 - the pictures of pages need it

@@ -20,6 +20,7 @@ from starlette.staticfiles import StaticFiles
 
 from arag.errors import ARAGError
 from arag.page import render, stream
+from arag.retrieval.corpus.documents import list_folders
 from arag.retrieval.corpus.moved import find_moved
 from arag.retrieval.index import Index
 from arag.retrieval.tools.fused import find_passages
@@ -87,7 +88,7 @@ class Site:
             query=query,
             filters=filters,
             kinds=sorted({document.kind for document in documents} - {""}),
-            folders=passages.list_folders(documents)[:_MAX_FOLDERS],
+            folders=list_folders(documents)[:_MAX_FOLDERS],
             paths={document.id: document.path for document in documents},
             hits=hits,
             missing=missing,

@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate
 from pathlib import PurePath
 from typing import Any, TypeAlias, TypeGuard
 
@@ -66,6 +67,15 @@ def list_documents(view: View, where: Mapping[str, Any] | None, sort: str, start
         total=len(ordered),
         fields=tuple(_describe_fields(fields.values())),
     )
+
+
+def list_folders(documents: Iterable[ListedDocument]) -> list[str]:
+    """Return the folders of documents, and those around them."""
+    own = {document.path.rpartition("/")[0] for document in documents} - {""}
+    folders: set[str] = set()
+    for folder in own:
+        folders.update(accumulate(folder.split("/"), "{}/{}".format))
+    return sorted(folders)
 
 
 def _describe(record: DocumentRecord, path: str, metadata: Mapping[str, Any], reading: Reading) -> ListedDocument:

@@ -137,7 +137,7 @@ class Progress:
         line = f"{self.step}: {self.finished}"
         if self.embedded:
             line += f", {self.embedded}"
-        if self.seconds_left is not None and self.phase != "done":
+        if self.seconds_left is not None and self.share < 1:
             line += f", {name_estimate(self.seconds_left)} left"
         return line
 

@@ -138,7 +138,7 @@ class Workload:
                 sizes[path] = size
         sample = _spread(sizes)
         others = sorted(sizes.keys() - set(sample), key=sizes.__getitem__, reverse=True)
-        self.sample_files = len(sizes) if sample else 0
+        self.sample_files = self.files if sample else 0
         return sample, others
 
     @property

@@ -713,8 +713,8 @@ def test_a_dry_run_says_what_is_new_changed_unchanged_or_would_be_removed(arag, 
     assert (code, out.splitlines()) == (
         0,
         [
-            "changed.md  changed (1 chunk, changed)",
-            "new.md  new (1 chunk)",
+            "changed.md  changed (1 chunk, 2 sentences, changed)",
+            "new.md  new (1 chunk, 1 sentence)",
             "Would be written: 2 documents, 2 chunks, 3 sentences, 2 of them to embed.",
             "In the index already: 1 document.",
             "Would be removed: gone.md",
@@ -795,8 +795,8 @@ def test_a_dry_run_shows_what_would_be_read_and_writes_nothing(arag, tmp_path):
     (docs / "letter.doc").write_text("{\\rtf1 The letter is long.}")
     code, out, err = arag("ingest", docs, "--dry-run")
     assert code == LEFT_OUT
-    assert "mills.md  Mills (1 chunk)\n    Wheels\n    Wheels > Oak\n" in out
-    assert "prices.csv  prices (1 chunk)\n    table of 2 rows: name, price\n" in out
+    assert "mills.md  Mills (1 chunk, 3 sentences)\n    Wheels\n    Wheels > Oak\n" in out
+    assert "prices.csv  prices (1 chunk, 3 sentences)\n    table of 2 rows: name, price\n" in out
     assert out.endswith("Would be written: 3 documents, 3 chunks, 7 sentences.\n")
     assert "Read as: .rtf, by its content (1): " in err
     assert "site.css" in err

@@ -465,6 +465,17 @@ def test_filters_choose_folders_kinds_and_dates(client):
     assert texts(form.select("option[selected]")) == ["md"]
 
 
+def test_what_has_the_rarest_word_comes_first_where_nothing_has_all(tmp_path):
+    docs = {f"{number}.md": f"Press the keys of row {number}. All keys are keys." for number in range(9)}
+    docs["z.md"] = f"An emoji is small. {'It is seen in many places of a text. ' * 40}"
+    with open_index(write_index(tmp_path, docs), embedder=HashEmbeddings()) as index:
+        app = Site(index, agent=None, model="", reports=None).make_app("token", 80)
+        client = TestClient(app, base_url="http://localhost", cookies={"arag-80": "token"})
+        page = search(client, q="keys emoji")
+    assert page.select_one("h2").get_text() == "Searched 10 documents: none has all these words; the best passages"
+    assert texts(page.select(".hits .note a"))[0] == "z.md"
+
+
 def test_a_document_is_found_by_its_name(tmp_path):
     docs = {"news/ltnews16.md": "It stands.", "news/ltnews17.md": "It falls.", "mill.md": "It stands."}
     with open_index(write_index(tmp_path, docs), embedder=HashEmbeddings()) as index:

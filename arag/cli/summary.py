@@ -45,7 +45,7 @@ def show_preview(preview: Preview) -> None:
     """Print the documents that would be written, with their headings and tables, and what would be left out."""
     written = [document for document in preview.documents if document.change != "unchanged"]
     for document in written:
-        note = count(document.chunks, "chunk")
+        note = f"{count(document.chunks, 'chunk')}, {count(document.sentences, 'sentence')}"
         if document.change == "changed":
             note += ", changed"
         if document.is_same_file:

@@ -58,8 +58,9 @@ class Passage:
 def find_passages(index: Index, query: str) -> tuple[list[Passage], dict[str, list[str]]]:
     """Return the best chunks by keywords and meaning, and the sought keywords without any, with their closest terms.
 
-    Those with all keywords that are anywhere come first, and of these the ones that spell them so; contents come last.
-    A query that is only quoted finds no others. The same text comes once, with its copies.
+    Those with all keywords that are anywhere come first, and of these the ones that spell them so; then, unless it is a
+    question, those with the rarest keyword; contents come last. A query that is only quoted finds no others. The same
+    text comes once, with its copies.
     """
     keywords = list_keywords(query)
     by_keyword = index.keyword_search(keywords, HITS, ranking="bm25")
@@ -68,15 +69,27 @@ def find_passages(index: Index, query: str) -> tuple[list[Passage], dict[str, li
         selections.append(show_semantic_hits(_find_nearest(index, query)))
     hits, scores = _fuse(selections, adds_nearest=_is_asked(query))
     sought = _list_sought(by_keyword)
+    rarest = set[str]() if _is_asked(query) else _find_rarest(by_keyword)
+
+    def begun_in(hit: Hit) -> set[str]:
+        return {keyword for keyword in hit.keyword_counts if _begins_word(keyword, hit.chunk)}.union(hit.in_name)
 
     def has_all(hit: Hit) -> bool:
-        begun = {keyword for keyword in hit.keyword_counts if _begins_word(keyword, hit.chunk)}.union(hit.in_name)
+        begun = begun_in(hit)
         return bool(sought) and all(begun & spellings for spellings in sought)
 
-    def rank_of(chunk_id: str) -> tuple[bool, bool, bool, float, str]:
+    def rank_of(chunk_id: str) -> tuple[bool, bool, bool, bool, float, str]:
         hit = hits[chunk_id].hit
         has_all_as_written = has_all(hit) and hit.keyword_counts.keys() >= set(keywords)
-        return is_in_contents(hit), not has_all(hit), not has_all_as_written, -scores[chunk_id], chunk_id
+        lacks_rarest = begun_in(hit).isdisjoint(rarest)
+        return (
+            is_in_contents(hit),
+            not has_all(hit),
+            not has_all_as_written,
+            lacks_rarest,
+            -scores[chunk_id],
+            chunk_id,
+        )
 
     passages: dict[str, Passage] = {}  # by their texts
     for chunk_id in sorted(hits, key=rank_of):
@@ -123,6 +136,13 @@ def _list_sought(by_keyword: KeywordResults) -> list[set[str]]:
         if report.chunks or report.searched_as or report.keyword in in_names:
             sought.append({report.keyword, report.searched_as or ""})
     return sought
+
+
+def _find_rarest(by_keyword: KeywordResults) -> set[str]:
+    """Return the keyword that the fewest chunks hold, if any does: it says most of what is sought."""
+    held = [report for report in by_keyword.keywords if report.chunks]
+    rarest = min(held, key=lambda report: report.chunks, default=None)
+    return {rarest.keyword} if rarest else set()
 
 
 def _list_in_names(by_keyword: KeywordResults) -> set[str]:

@@ -149,6 +149,7 @@ def test_a_name_with_an_inner_capital_is_looked_for_as_a_whole(small_index):
         ("Welches Werkzeug druckt Etiketten?", ["Werkzeug", "Etiketten"]),
         ("Es gibt WEP. Und was ist WPA?", ["WEP", "WPA"]),
         ("Comment GIMP ouvre-t-il un fichier ?", ["GIMP"]),
+        ("Qu'est-ce qu'une lézarde ?", ["lézarde"]),
     ],
 )
 def test_a_word_that_begins_a_question_is_no_name(small_index, question, keywords):

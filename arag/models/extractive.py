@@ -46,6 +46,7 @@ _MAX_SEARCHES = 5  # tool calls after which it follows no more names
 _MAX_QUOTES = 3  # sentences of an answer
 _MAX_KEYWORDS = 8
 _MAX_UNSPACED_CHARACTERS = 8  # of a keyword in a script without spaces: longer ones are clauses
+_MAX_ELIDED = 2  # characters: l'année, qu'une
 _MAX_NAMES_PER_SEARCH = 3
 _MAX_OPEN_WORDS_PER_SEARCH = 3
 _MIN_SHARE = 0.35  # of the weight of a question's words: in the sentence that has most of them
@@ -219,7 +220,15 @@ def _list_asked(question: str) -> list[str]:
     words = list_terms(question)
     if _is_in_english(question):
         return words
-    return [word for word in words if word not in COMMON_WORDS]
+    return [word for word in words if not _is_common(word)]
+
+
+def _is_common(word: str) -> bool:
+    """Return whether a word is a common one of another language than English, or joins such ones: `qu'est-ce`."""
+    if word in COMMON_WORDS:
+        return True
+    parts = re.split("['’-]", word)
+    return len(parts) > 1 and all(part in COMMON_WORDS or len(part) <= _MAX_ELIDED for part in parts)
 
 
 def _list_stems(question: str) -> set[str]:

@@ -144,6 +144,18 @@ def test_code_of_which_a_part_is_found_is_shown_to_its_end(arag, tmp_path):
     assert "enable-wheel=false" in arag("search", "keyword", "path", *place)[1]
 
 
+def test_commands_of_a_text_are_shown_on_lines_of_their_own_and_wrapped_text_is_not(arag, tmp_path):
+    place = ["--index", tmp_path / "index"]
+    text = (
+        "Mills\n=====\n\n    All that is needed is fetched before the work begins. To build the\n"
+        "    mill and all of its wheels, just run\n\n    # build-mill --with wheels\n    # turn-mill\n"
+    )
+    arag("ingest", write_corpus(tmp_path / "docs", {"a.txt": text}), *place)
+    out = arag("search", "keyword", "mill", "wheels", *place)[1]
+    assert "To build the mill and all of its wheels, just run\n" in out
+    assert "\n    # build-mill --with wheels\n    # turn-mill\n" in out
+
+
 def test_a_part_of_long_code_is_shown_with_its_lines(arag, tmp_path):
     place = ["--index", tmp_path / "index"]
     settings = "\n".join(f"        wheel_{number:02} = turns slowly" for number in range(30))

@@ -11,7 +11,10 @@ _FENCE = re.compile(r"^ {0,3}(?:```|~~~).*$", re.MULTILINE)
 _INDENTED = re.compile(r"\n(?: {2,}|\t)\s*\S")
 _FULL_LINE = 45  # bytes at least, in wrapped text: a character of Chinese has three, and the width of two letters
 _SENTENCE_END = re.compile(r"[.!?…。！？][\"'”’»)]*$")
-_ITEM = re.compile(r"(?:[-*+•#>|]|\d+[.)])\s")  # its further lines are indented, too
+# The last ones are the name of a setting, and columns.
+_SIGN_OF_CODE = re.compile(r"[={}\[\]\\;|<>$@]|--|://|\w\(|^\s*\S+: |\S[^\S\n]{3,}\S", re.MULTILINE)
+_PROMPT = re.compile(r"^\s*[$#%>]\s+\S", re.MULTILINE)  # in front of a command; a comment begins like it
+_ITEM = re.compile(r"(?:[-*+•|]|\d+[.)])\s")  # its further lines are indented, too
 # Line ends in the text of a page are those that a browser shows.
 _PAGES = (".html", ".htm", ".xhtml", ".page", ".docbook", ".dbk", ".xml")
 _PROGRAMS = tuple(
@@ -43,18 +46,19 @@ def _is_code(chunk: Chunk, text: str, start: int) -> bool:
         return False
     line_start = chunk.text.rfind("\n", 0, start) + 1
     paragraph = chunk.text[line_start:start] + text.lstrip()
-    return not _is_wrapped_text(paragraph)
+    is_text = _SENTENCE_END.search(text) is not None or _SIGN_OF_CODE.search(text) is None
+    return not (is_text and _is_wrapped(paragraph))
 
 
-def _is_wrapped_text(text: str) -> bool:
-    """Return whether indented lines are those of a paragraph: at one edge, full except the last, up to a full stop.
+def _is_wrapped(text: str) -> bool:
+    """Return whether indented lines are those of a paragraph: at one edge, full except the last, without a prompt.
 
     The first line may have lost its indent at the start of a chunk.
     """
     lines = text.split("\n")
     edges = {len(line) - len(line.lstrip()) for line in lines[1:]}
     shortest = min(len(line.encode()) for line in lines[:-1])
-    return len(edges) == 1 and shortest >= _FULL_LINE and _SENTENCE_END.search(text) is not None
+    return len(edges) == 1 and shortest >= _FULL_LINE and _PROMPT.search(text) is None
 
 
 @lru_cache(maxsize=256)

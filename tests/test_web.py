@@ -289,6 +289,21 @@ def test_pages_of_other_parts_show_their_text_and_excerpts_are_under_their_headi
     assert texts(hit.select("p"))[1:-1] == ["Zebrafish tanks … 12", "More.", "A | B", "… zebrafish"]
 
 
+def test_only_headings_lose_their_mark(tmp_path):
+    docs = {
+        "a.txt": "Mills\n=====\n\nTo grind rye, turn all of the wheels.\n\n    # turn-wheels rye\n\nThen it is over.\n",
+        "b.md": "# Sails\n\n## Canvas\n\n## Rope\n",
+    }
+    run_ingest(write_corpus(tmp_path / "docs", docs), tmp_path / "index", embedder=HashEmbeddings())
+    with open_index(tmp_path / "index", embedder=HashEmbeddings()) as index:
+        app = Site(index, agent=None, model="", reports=None).make_app("token", 80)
+        client = TestClient(app, base_url="http://localhost", cookies={"arag-80": "token"})
+        command = texts(search(client, q="turn-wheels").select(".hits p"))
+        heading = texts(search(client, q="canvas").select(".hits li:first-child p"))
+    assert "# turn-wheels rye" in [text.strip() for text in command]
+    assert "Canvas" in heading
+
+
 def test_a_question_shows_the_sentence_nearest_in_meaning_beside_those_with_its_words(tmp_path):
     section = "Who used the quay, as far as the archive of the town can tell us? Nobody knows it today, and few ask who"
     filler = "Ships came and went, year after year, without a line about them in any book that was kept. " * 3

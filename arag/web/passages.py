@@ -14,7 +14,7 @@ from arag.retrieval.corpus.kept_by_view import KeptByView
 from arag.retrieval.corpus.types import ListedDocument
 from arag.retrieval.index import Index
 from arag.retrieval.presentation.excerpts import ShownSentence, complete
-from arag.retrieval.presentation.for_people import end_heading
+from arag.retrieval.presentation.for_people import end_heading, without_heading_mark
 from arag.retrieval.presentation.places import name_place
 from arag.retrieval.tools.fused import Passage
 from arag.retrieval.types import Chunk
@@ -23,7 +23,6 @@ from arag.text.normalise import CUT, plain
 FILTERS = ("folder", "kind", "after", "before")  # the last two are days, such as 2020-01-31
 
 _DAY = len("2020-01-31")
-_HEADING_MARK = re.compile(r"^#{1,6} ")
 _HEADING_LINE = re.compile(r"(#{1,6}) +(.*)")
 _LEADER = re.compile(r"\s*(?:\. ?){4,}\s*(?=\d|[ivxl]+\b)|\s*…{2,}\s*")  # to the number of a page
 _EMPTY_CELL = re.compile(r"^\s*\||\|\s*\||\|\s*$")
@@ -70,7 +69,8 @@ def list_starts(passage: Passage) -> list[str]:
 def list_sections(passage: Passage) -> Iterator[tuple[str, list[str]]]:
     """Yield the sentences of a hit, in the document's order, below their headings; the first names pages, too."""
     chunk = passage.shown.hit.chunk
-    shown = complete(chunk, passage.shown.excerpt).sentences
+    excerpt = complete(chunk, passage.shown.excerpt)
+    shown = [without_heading_mark(sentence, chunk) for sentence in excerpt.sentences]
     starts = [str(chunk.sentences[sentence.position].start) for sentence in shown]
     name = name_passage(chunk, starts)
     for heading, section in groupby(shown, lambda sentence: chunk.sentences[sentence.position].heading):
@@ -91,8 +91,8 @@ def _mark_gaps(section: Iterable[ShownSentence]) -> Iterator[str]:
 
 
 def _without_markup(text: str) -> str:
-    """Return a sentence without the marks of a heading, the dots of a table of contents, and empty cells."""
-    text = _LEADER.sub(" … ", _HEADING_MARK.sub("", text))
+    """Return a sentence without the dots of a table of contents, and without empty cells."""
+    text = _LEADER.sub(" … ", text)
     if not _EMPTY_CELL.search(text):
         return text
     cells = [cell.strip() for cell in text.split("|")]

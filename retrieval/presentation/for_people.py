@@ -225,7 +225,7 @@ def _make_readable(found: Iterable[ShownHit]) -> list[ShownHit]:
         chunk = shown.hit.chunk
         excerpt = complete(chunk, shown.excerpt)
         kept = without_contents(chunk, _without_bare_headings(chunk, excerpt.sentences))
-        whole = [_without_heading_mark(sentence, chunk) for sentence in kept]
+        whole = [without_heading_mark(sentence, chunk) for sentence in kept]
         names = [sentence.text for sentence in whole]
         sentences: list[ShownSentence] = []
         for sentence in whole:
@@ -293,7 +293,8 @@ def without_contents(chunk: Chunk, sentences: Sequence[ShownSentence]) -> Sequen
     return kept or sentences
 
 
-def _without_heading_mark(sentence: ShownSentence, chunk: Chunk) -> ShownSentence:
+def without_heading_mark(sentence: ShownSentence, chunk: Chunk) -> ShownSentence:
+    """Return a sentence without the mark of a heading, if it is one and not, for example, a command."""
     is_text = chunk.sentences[sentence.position].embedded  # such as a comment in code
     heading = _HEADING.fullmatch(sentence.text)
     if heading is None or (is_text and not _has_only_headings(chunk)):

@@ -273,7 +273,7 @@ def test_sentences_with_a_keyword_as_a_word_are_shown_and_not_those_with_it_insi
     place = ["--index", tmp_path / "index"]
     arag("ingest", write_corpus(tmp_path / "docs", {"connect.md": text, "other.md": "They are typing."}), *place)
     out = arag("search", "keyword", "PIN", *place)[1]
-    assert "[connect.md:0] connect: … Confirm the PIN there. …\n" in out
+    assert "[connect.md:0] connect: … Confirm the PIN there. Then go.\n" in out
     assert "They are typing." in out
 
 
@@ -891,6 +891,23 @@ def test_hits_have_no_bare_headings_no_contents_of_what_they_show_and_no_header_
     assert found.count("The rope walk") == 2  # the heading, and the sentence
     assert "1901" in arag("search", "keyword", "Koptein", *place)[1]
     assert "Empty" not in arag("search", "keyword", "Zebras", *place)[1]
+
+
+def test_a_name_is_shown_with_the_sentence_below_it_and_the_best_match_with_the_next_one(arag, tmp_path):
+    filler = "Nothing more was ever written about any of it in those years, as far as anybody can tell now."
+    docs = {
+        "a.page": f"<page xmlns='http://projectmallard.org/1.0/'><title>Lamp</title><p>{filler}</p>"
+        "<steps><title>Trim the wick</title><item><p>Press the lever.</p></item></steps></page>",
+        "b.md": f"# Reader\n\n{filler}\n\nIf your thumb is dry, the reader fails. Wet it a little. {filler}\n\nLater.",
+        "c.md": f"# Boats\n\n{filler}\n\nA ketch has two masts.\n\nFlour is dear.\n\n{filler}",
+        "d.md": f"# Names\n\n{filler}\n\n- Yawl\n- Sloop\n- Cutter\n\n{filler}",
+    }
+    place = ["--index", tmp_path / "index"]
+    arag("ingest", write_corpus(tmp_path / "docs", docs), *place)
+    assert "Trim the wick\n1. Press the lever." in arag("search", "keyword", "trim the wick", *place)[1]
+    assert "the reader fails. Wet it a little. …" in arag("search", "keyword", "thumb", "dry", *place)[1]
+    assert "A ketch has two masts. …" in arag("search", "keyword", "ketch", *place)[1]  # another paragraph
+    assert "Sloop" not in arag("search", "keyword", "yawl", *place)[1]  # another item
 
 
 def test_a_heading_that_was_cut_ends_with_its_sentence_or_a_colon(arag, tmp_path):

@@ -339,6 +339,21 @@ def test_a_hit_opens_the_sentence_with_the_words_and_not_one_with_longer_words(t
     assert hit["href"].endswith(f"#{text.index('Each fifth')}")
 
 
+def test_a_hit_shows_the_sentence_below_a_name_and_the_one_after_a_condition(tmp_path):
+    filler = "Nothing more was ever written about any of it in those years, as far as anybody can tell now."
+    name = (
+        f"<page xmlns='http://projectmallard.org/1.0/'><title>Lamp</title><p>{filler}</p>"
+        "<steps><title>Trim the wick</title><item><p>Press the lever.</p></item></steps></page>"
+    )
+    condition = f"# Reader\n\n{filler}\n\nIf your thumb is dry, the reader fails. Wet it a little.\n\n{filler}"
+    location = write_index(tmp_path, {"a.page": name, "b.md": condition})
+    with open_index(location, embedder=HashEmbeddings()) as index:
+        app = Site(index, agent=None, model="", reports=None).make_app("token", 80)
+        client = TestClient(app, base_url="http://localhost", cookies={"arag-80": "token"})
+        assert "Press the lever." in search(client, q='"trim the wick"').select_one(".hits").text
+        assert "Wet it a little." in search(client, q='"thumb is dry"').select_one(".hits").text
+
+
 def test_code_is_shown_with_its_lines(tmp_path):
     code = "turn('wheel')\n    stop('wheel')"
     location = write_index(tmp_path, {"a.md": f"# Mill\n\nTurn it:\n\n{code}\n\nThe end of the wheel."})
@@ -367,7 +382,7 @@ def test_excerpts_have_words_below_their_headings_and_contents_come_last(tmp_pat
     shown = [texts(hit.select("p"))[1:-1] for hit in hits]
     assert [hit.select("p a")[-1].get_text() for hit in hits][-1] == "a.md"
     assert shown[0][:2] == ["Lantern oil burnt in 4.1 lamps.", "The eel came with lantern oil."]
-    assert shown[1] == ["The eel is shy.", "4.3. Lantern oil", "It is old."]
+    assert shown[1] == ["The eel is shy.", "4.3. Lantern oil", "It is old.", "The eel is shy."]
     assert not any(re.fullmatch(r"[\W\d]*", text) or "#" in text for excerpts in shown for text in excerpts)
 
 

@@ -29,6 +29,7 @@ _FOLLOWS = re.compile(
     r"In (?:this|that|such a) case\b|In diesem Fall\b|(?:Dans ce|En este|In questo) cas[oi]?\b|В этом случае"
 )
 _LEAD_IN = re.compile(r"[:：]\W*$")  # to a list or a command: `Use this command:`
+_END = re.compile(r"[.!?。！？:：]\W*$")  # of a sentence; a name has none
 _ITEM = re.compile(r"[-*+•] |\d{1,3}[.)] ")
 _MAX_LABELLED_CHARACTERS = 200  # of a sentence with a label: a longer one costs too much
 _MAX_PARAGRAPH_SENTENCES = 12  # before a match, among which the label is looked for
@@ -46,6 +47,8 @@ _WINDOW = _Reach(before=1, after=2)  # in a part of a long document
 _AFTER_LEAD_IN = 3
 _FIRST_ROWS = 3
 _MAX_CODE_CHARACTERS = 300  # that are added to code of which a part is shown
+_MAX_NAME_CHARACTERS = 80  # of a line that names what is below it
+_MAX_NEXT_CHARACTERS = 200  # of the sentence after the best match: a longer one costs too much
 _MAX_GAP_CHARACTERS = 160  # that are left out between two sentences: for people, no more are too few to leave out
 
 
@@ -78,10 +81,21 @@ def expand(
     return shown
 
 
-def find_missed(chunk: Chunk, shown: Collection[int]) -> set[int]:
-    """Return, for people, what colons and headers of tables lead to, the rest of code, and what little is left out."""
+def find_missed(chunk: Chunk, shown: Collection[int], matched: Collection[int], best: int | None) -> set[int]:
+    """Return, for people, what colons, names, headers of tables and the best match lead to, and what fills gaps.
+
+    Args:
+        chunk: The chunk.
+        shown: The positions of the sentences that are shown.
+        matched: Those of them that matched.
+        best: The one that matched best, if it is known: the sentence after it may say what follows from it.
+    """
     missed: set[int] = set()
-    for position in shown:
+    for position in matched:
+        missed.update(_find_named(chunk, position))
+    if best is not None:
+        missed.update(_find_next(chunk, best))
+    for position in missed.union(shown):
         if _LEAD_IN.search(sentence_line(chunk, position)):
             missed.update(_find_led_to(chunk, position))
         if position + 1 < len(chunk.sentences) and _FOLLOWS.match(sentence_line(chunk, position + 1)):
@@ -94,6 +108,34 @@ def find_missed(chunk: Chunk, shown: Collection[int]) -> set[int]:
         if characters <= _MAX_GAP_CHARACTERS and _is_one_text(chunk, range(before, after + 1)):
             missed.update(gap)
     return missed.difference(shown)
+
+
+def _find_named(chunk: Chunk, position: int) -> list[int]:
+    """Return the position of the sentence below a line that only names it, such as a step's name above its text."""
+    below = position + 1
+    if below == len(chunk.sentences) or not _is_one_text(chunk, (position, below)):
+        return []
+    line = sentence_line(chunk, position)
+    text = sentence_line(chunk, below)
+    is_name = len(line) <= _MAX_NAME_CHARACTERS and not _END.search(line)
+    if not is_name or not _END.search(text) or _is_code_or_row(chunk, position) or _is_code_or_row(chunk, below):
+        return []
+    is_item_of_same_list = _ITEM.match(line) and _ITEM.match(text)
+    return [] if is_item_of_same_list else [below]
+
+
+def _find_next(chunk: Chunk, position: int) -> list[int]:
+    """Return the position of the next sentence of the same paragraph, if it is not long."""
+    following = position + 1
+    if following == len(chunk.sentences) or not _is_one_text(chunk, (position, following)):
+        return []
+    if begins_paragraph(chunk, following) or _is_code_or_row(chunk, following):
+        return []
+    return [following] if len(sentence_line(chunk, following)) <= _MAX_NEXT_CHARACTERS else []
+
+
+def _is_code_or_row(chunk: Chunk, position: int) -> bool:
+    return bool(code_lines(chunk, position)) or is_row(sentence_line(chunk, position))
 
 
 def _find_led_to(chunk: Chunk, position: int) -> range:

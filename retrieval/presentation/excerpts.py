@@ -59,6 +59,8 @@ class Excerpt:
     """Whether this is the document's whole text."""
     has_seen: bool = field(default=False, compare=False)
     """Whether sentences were left out because the conversation has seen them."""
+    best: int | None = field(default=None, compare=False)
+    """The position of the sentence that matched best, if that is known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +73,8 @@ class ChosenSentences:
     """Similarities to the query."""
     offsets: Mapping[int, int] = field(default_factory=dict)
     """Where the matches are in their sentences: a long sentence is cut around its match."""
+    best: int | None = None
+    """The one that matched best, if that is known."""
 
 
 def make_excerpt(
@@ -106,13 +110,15 @@ def make_excerpt(
         ends=new[-1] == len(chunk.sentences) - 1,
         whole=chunk.whole and is_complete and not has_seen and not is_cut,
         has_seen=has_seen,
+        best=chosen.best,
     )
 
 
 def complete(chunk: Chunk, excerpt: Excerpt) -> Excerpt:
     """Return an excerpt, for people, with the sentences without which it would say too little."""
     shown = {sentence.position for sentence in excerpt.sentences}
-    missed = find_missed(chunk, shown)
+    matched = [sentence.position for sentence in excerpt.sentences if sentence.matched]
+    missed = find_missed(chunk, shown, matched, excerpt.best)
     nothing = ChosenSentences(shown=set(), matched=set())
     added = [_show_sentence(chunk, position, nothing, MAX_SENTENCE_CHARACTERS) for position in missed]
     sentences = sorted([*excerpt.sentences, *added], key=lambda sentence: sentence.position)

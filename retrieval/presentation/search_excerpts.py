@@ -79,6 +79,7 @@ def excerpt_for_keywords(
         shown=shown,
         matched=matched,
         offsets=_find_rarest_offsets(found, matched, document_frequency),
+        best=anchors[0] if anchors else None,
     )
     return make_excerpt(chunk, chosen, seen=seen)
 
@@ -233,7 +234,8 @@ def excerpt_for_query(hit: Hit, query: str, *, is_best: bool = False, seen: Coll
     chunk = hit.chunk
     rows = find_rows(chunk, [query])
     matched = set(rows)
-    for position in _choose_nearest(hit, query):
+    nearest = _choose_nearest(hit, query)
+    for position in nearest:
         matched.update(_find_section(chunk, position) or [position])
     shown = expand(chunk, matched, is_subject=is_best, window=is_best and not rows)
     chosen = ChosenSentences(
@@ -241,6 +243,7 @@ def excerpt_for_query(hit: Hit, query: str, *, is_best: bool = False, seen: Coll
         matched=matched,
         similarities=hit.similarities,
         offsets=_find_cut_offsets(chunk, shown, query),
+        best=nearest[0],
     )
     return make_excerpt(chunk, chosen, seen=seen)
 

@@ -207,7 +207,8 @@ def _with_context(shown: ShownHit, matched: list[int]) -> ShownHit:
         if sentence.position in matched or (is_text and sentence.position in context):
             kept.append(sentence)
     sentences = without_contents(chunk, kept)
-    return replace(shown, excerpt=replace(shown.excerpt, sentences=tuple(sentences)))
+    best = matched[0] if matched else None
+    return replace(shown, excerpt=replace(shown.excerpt, sentences=tuple(sentences), best=best))
 
 
 def _begins_word(keyword: str, chunk: Chunk) -> bool:

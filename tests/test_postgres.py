@@ -128,7 +128,7 @@ def test_a_search_asks_the_server_few_times(pair, monkeypatch):
     run = Pool.run
     monkeypatch.setattr(Pool, "run", lambda self, work: asked.append(work) or run(self, work))
     index.keyword_search(["lothair7x"], ranking="bm25")
-    assert len(asked) <= 15
+    assert len(asked) <= 17  # two of them for other spellings of a name with a number
 
 
 # --- a graph ---

@@ -61,7 +61,7 @@ _WITH_ENCODING = (read_code, read_markdown, read_text, _HTML, "tables.read_csv")
 
 _EXTENSION = re.compile(r"\.[^\s./\\]+")
 # Such as README.SSL and CHANGES-2.10: what follows the name need not be an extension.
-_NAME_OF_TEXT = re.compile(
+_START_OF_TEXT_NAME = re.compile(
     r"(?:README|NEWS|TODO|FAQ|INSTALL|HACKING|BUGS|COPYING|LICEN[CS]E|AUTHORS|HISTORY|History|CHANGES|Changes"
     r"|CHANGELOG|[Cc]hange[Ll]og)[._-](?!.*\.(?:json|jsonl|ndjson)$)"
 )
@@ -149,7 +149,7 @@ class Readers:
         The file may be in gzip; the name is that of what it holds.
         """
         extension = name.suffix.lower()
-        may_be_text = extension not in {*self._readers, GZIP} and _NAME_OF_TEXT.match(name.name)
+        may_be_text = extension not in {*self._readers, GZIP} and _START_OF_TEXT_NAME.match(name.name)
         return ".txt" if may_be_text and _PLAIN.match(first_text(file)) else extension
 
     def is_mailbox(self, path: Path) -> bool:

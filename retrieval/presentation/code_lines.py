@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
+from arag.retrieval.presentation.sentences import sentence_line
 from arag.retrieval.types import Chunk
+from arag.text.normalise import CUT, collapse_whitespace
 
 _FENCE = re.compile(r"^ {0,3}(?:```|~~~).*$", re.MULTILINE)
 _INDENTED = re.compile(r"\n(?: {2,}|\t)\s*\S")
@@ -33,6 +35,32 @@ def code_lines(chunk: Chunk, position: int) -> str:
     if not _is_code(chunk, text, sentence.start):
         return ""
     return "\n".join(line.rstrip() for line in text.split("\n"))
+
+
+def code_lines_of_part(chunk: Chunk, position: int, part: str) -> str:
+    """Return the whole lines within a part of long code, or an empty string if there are none.
+
+    Args:
+        chunk: The chunk.
+        position: The sentence that is the code.
+        part: What is shown of it, on one line.
+    """
+    line_of_all = sentence_line(chunk, position)
+    shown = part.strip(CUT)
+    begin = line_of_all.find(shown)
+    end = begin + len(shown)
+    within: list[str] = []
+    offset = 0  # on one line
+    for line in code_lines(chunk, position).split("\n"):
+        words = collapse_whitespace(line)
+        if begin <= offset and offset + len(words) <= end:
+            within.append(line)
+        offset += len(f"{words} ".lstrip())
+    if not any(within):
+        return ""
+    before = [CUT] if begin > 0 else []
+    after = [CUT] if end < len(line_of_all) else []
+    return "\n".join([*before, *within, *after])
 
 
 def _is_code(chunk: Chunk, text: str, start: int) -> bool:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from math import log
 
 from arag.retrieval.index import Index
-from arag.retrieval.presentation.code_lines import code_lines
+from arag.retrieval.presentation.code_lines import code_lines_of_part
 from arag.retrieval.presentation.context import begins_paragraph, expand
 from arag.retrieval.presentation.excerpts import ChosenSentences, ShownSentence, complete, make_excerpt
 from arag.retrieval.presentation.keyword_hits import choose_best_of_each
@@ -21,14 +21,13 @@ from arag.retrieval.presentation.selection import (
     show_keyword_hits,
     show_semantic_hits,
 )
-from arag.retrieval.presentation.sentences import sentence_line
 from arag.retrieval.presentation.weighing import find_pointers, weigh
 from arag.retrieval.search.contents import find_listed, is_in_contents, name_entry
 from arag.retrieval.search.suggestions import find_closest
 from arag.retrieval.types import Chunk, Hit, KeywordReport, KeywordResults, ReadResults, SemanticResults
 from arag.text.contents import name_section
 from arag.text.marks import without_marks
-from arag.text.normalise import CUT, HEADING_BOUNDARY, collapse_whitespace, searchable
+from arag.text.normalise import CUT, HEADING_BOUNDARY, searchable
 from arag.text.words import list_terms, list_words
 
 _MIN_CANDIDATES = 20  # that are found at least: equal texts among them share a place
@@ -231,30 +230,10 @@ def _make_readable(found: Iterable[ShownHit]) -> list[ShownHit]:
         for sentence in whole:
             under = _end_headings(sentence.under, names)
             on_new_line = begins_paragraph(chunk, sentence.position)
-            lines = sentence.lines or _list_lines_of_part(sentence, chunk)
+            lines = sentence.lines or code_lines_of_part(chunk, sentence.position, sentence.text)
             sentences.append(replace(sentence, under=under, on_new_line=on_new_line, lines=lines))
         readable.append(replace(shown, excerpt=replace(excerpt, sentences=tuple(sentences))))
     return readable
-
-
-def _list_lines_of_part(sentence: ShownSentence, chunk: Chunk) -> str:
-    """Return the whole lines within a part of long code, or an empty string if it is not code."""
-    code = code_lines(chunk, sentence.position)
-    if not code:
-        return ""
-    line_of_all = sentence_line(chunk, sentence.position)
-    begin = line_of_all.find(sentence.text.strip(CUT))
-    end = begin + len(sentence.text.strip(CUT))
-    within: list[str] = []
-    offset = 0  # on one line
-    for line in code.split("\n"):
-        words = collapse_whitespace(line)
-        if begin <= offset and offset + len(words) <= end:
-            within.append(line)
-        offset += len(f"{words} ".lstrip())
-    before = [CUT] if begin > 0 else []
-    after = [CUT] if end < len(line_of_all) else []
-    return "\n".join([*before, *within, *after]) if within else ""
 
 
 def _without_bare_headings(chunk: Chunk, sentences: Sequence[ShownSentence]) -> Sequence[ShownSentence]:

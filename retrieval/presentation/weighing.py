@@ -22,7 +22,7 @@ _LETTERS = r"[A-Za-z\u00c0-\u052f'’-]+"
 _LABEL = re.compile(rf"(?:[-*•]\s)?{_LETTERS}(?:[\s▸→>/]+{_LETTERS}){{0,2}}[\s»…]*")
 # Addresses, and what keys, signatures and checksums are written in. Each is looked for only where it can begin: to try
 # every letter of a script without spaces would take seconds.
-_CODE = re.compile(
+_ADDRESS_OR_KEY = re.compile(
     r"[a-z]{2,6}://\S+|(?<![A-Za-z\d+/=])(?=[A-Za-z+/=]*\d)[A-Za-z\d+/=]{16,}"
     r"|(?<!\S)=\S{4}(?!\S)|-----(?:BEGIN|END) [A-Z ]+-----"
 )
@@ -88,7 +88,7 @@ def _find_wordless(chunk: Chunk) -> set[int]:
 
 
 def _has_words(text: str) -> bool:
-    return _WORD.search(_CODE.sub("", text)) is not None
+    return _WORD.search(_ADDRESS_OR_KEY.sub("", text)) is not None
 
 
 def _find_shared(hits: Sequence[Hit]) -> dict[str, set[int]]:

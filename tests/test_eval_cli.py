@@ -248,9 +248,12 @@ def test_a_run_that_waits_for_a_busy_server_can_be_interrupted(method, arag, fol
     with serve(lambda *_: Failure(429, headers={"Retry-After": "600"})) as server:
         command = [sys.executable, "-c", ARAG, *run_of(*by_server(server), "--out", "r1", method=method)]
         with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
-            assert any("is asked again in 600 s" in line for line in process.stderr)
-            process.send_signal(signal.SIGINT)
-            _, err = process.communicate(timeout=60)
+            try:
+                assert any("is asked again in 600 s" in line for line in process.stderr)
+                process.send_signal(signal.SIGINT)
+                _, err = process.communicate(timeout=60)
+            finally:
+                process.kill()
     assert process.returncode == INTERRUPTED
     assert "Interrupted.\n" in err  # threads that have not heard of it may say more
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import as_completed
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 from filelock import FileLock
@@ -59,7 +61,7 @@ def answer_questions(
     with FileLock(file.file.with_suffix(".lock"), timeout=0, thread_local=False):
         file.drop_half_line()
         records = file.read()
-        with threads(context.concurrency) as pool:
+        with threads(context.concurrency) as pool, _stop_on_error(context.stopped):
             work = []
             for question in list_open(questions, records, judged=judged):
                 known = records.get(question.id)
@@ -67,15 +69,21 @@ def answer_questions(
             for done in as_completed(work):
                 record = done.result()
                 file.append(record)
-                try:
-                    yield record
-                except GeneratorExit:
-                    context.stopped.set()
-                    raise
+                yield record
                 reason = _why_failed(record)
                 failures = 0 if reason is None else failures + 1
                 if failures == MAX_FAILURES:
                     raise InputError(f"{failures} questions in a row failed, the last one with: {reason}")
+
+
+@contextmanager
+def _stop_on_error(stopped: Event) -> Iterator[None]:
+    """Stop the run if the block does not end by itself: its threads may pause for minutes, and they are waited for."""
+    try:
+        yield
+    except BaseException:
+        stopped.set()
+        raise
 
 
 def list_open(questions: Iterable[Question], records: Mapping[str, Record], *, judged: bool) -> list[Question]:

@@ -158,17 +158,21 @@ def test_a_word_that_begins_a_question_is_no_name(small_index, question, keyword
     assert searches[0]["keywords"] == keywords
 
 
-def test_lines_are_not_counted_where_a_row_answers(make_index):
+def test_lines_are_not_counted_where_a_row_or_a_sentence_answers(make_index, small_index):
     index = make_index({"cars.md": "# Cars\n\n| Model | City | Cars |\n|---|---|---|\n| Model 02 | Lund | 14 |\n"})
     agent = create_arag_agent("extractive", index, tools="all")
     answer = agent.invoke(asked("How many cars of Model 02 are in Lund?"))["answer"]
     assert "14" in answer
     assert " match" not in answer
+    agent = create_arag_agent("extractive", small_index, tools="all")
+    answer = agent.invoke(asked("How many children did Boso have?"))["answer"]
+    assert "three children" in answer
+    assert " match" not in answer
 
 
 def test_it_says_what_a_count_counted(small_index):
     agent = create_arag_agent("extractive", small_index, tools="all")
-    state = agent.invoke(asked("How many children did Boso have?"))
+    state = agent.invoke(asked("How many bridges did Boso build?"))
     assert '2 lines in 2 documents match "Boso".\n' in state["answer"]
     two = agent.invoke(asked("How many letters did Lothair II send to Teutberga?"))
     assert 'match "Lothair II" or "Teutberga".\n' in two["answer"]
@@ -203,6 +207,7 @@ def test_a_version_is_looked_for_as_a_whole(make_index):
         ("What is a sluice?", "New sections on sluices were added to the list."),
         ("How do I configure the kernel of my toaster?", "The modprobe command configures the kernel at run time."),
         ("What does the mill script do?", "in its mill script, and"),
+        ("Who invented the telephone?", "Call the telephone of Orlath Tamsin."),
     ],
 )
 def test_where_no_sentence_answers_it_says_so_and_lists_passages(question, text):

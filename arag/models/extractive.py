@@ -38,7 +38,7 @@ from arag.models.names import EXTRACTIVE
 from arag.models.notes import Notes, Sentence, read_conversation
 from arag.text.languages import COMMON_WORDS, is_english, is_foreign
 from arag.text.marks import mark, without_marks
-from arag.text.normalise import CELL_BOUNDARY, with_colon
+from arag.text.normalise import with_colon
 from arag.text.scripts import is_east_asian
 from arag.text.words import content_words, find_literals, find_names, list_terms, stem
 
@@ -341,8 +341,7 @@ def _answer(notes: Notes, quotes: Sequence[Sentence], coverage: Coverage) -> str
     others = [quote for quote in quotes if quote is not first]
     lines = [_quote_line(quote) for quote in (first, *others)]
     is_counted = notes.count and not _ASKING.isdisjoint(stems)
-    has_row = any(CELL_BOUNDARY in answer.text for answer in answers)
-    if is_counted or (notes.count and not has_row):
+    if is_counted or (notes.count and not answers):
         lines.append(without_marks(notes.count))
     if not answers and not is_counted:
         lines.insert(0, _NO_ANSWER)
@@ -356,6 +355,8 @@ def _find_answers(notes: Notes, quotes: Sequence[Sentence], coverage: Coverage) 
     needed = _MIN_TOGETHER if _is_in_english(notes.question) else _MIN_FOREIGN_TOGETHER
     if max(shares) < _MIN_SHARE or coverage.weigh(said) < needed:
         return []
+    if _is_in_english(notes.question) and len(said) <= len(coverage.words) / 2:
+        return []  # of "who invented the telephone", all telephones say a half
     answers = [quote for quote in quotes if coverage.find(quote) and _may_answer(quote, notes, coverage)]
     said = frozenset[str]().union(*map(coverage.find, answers))
     if not said.issuperset(find_asked_versions(notes.question)):

@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from arag.ingest.formats import READERS
 from arag.ingest.formats.compressed import inner_path
 from arag.ingest.formats.content import JSON
 from arag.text.visible import visible_line
@@ -134,5 +135,9 @@ class IngestSummary:
 
 
 def title_of_file(path: str) -> str:
-    """Return the title of a file that has none of its own: its name."""
-    return inner_path(Path(path)).stem.replace("_", " ")
+    """Return the title of a file that has none of its own: its name, without the extension of a kind of files."""
+    file = inner_path(Path(path))
+    title = file.stem.replace("_", " ")
+    is_kind = file.suffix.lower() in READERS
+    is_part_of_name = file.stem.isupper() and not is_kind  # README.policy is beside README.routing
+    return f"{title}{file.suffix}" if is_part_of_name else title

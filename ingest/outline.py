@@ -62,9 +62,10 @@ _MAKER = (
     r"|(?i:(?:upstream )?authors?|autor(?:en)?|auteurs?|autores|autori|maintainers?|contact|kontakt): .*"
     r"|(?:Copyright|Licen[cs]e): .*"
 )
+_ASSIGNMENT = r"^[\w.]+ ?="
 _ENUMERATION = r";[^;]+;"  # such as the labels of a drawing
 _GOES_ON = r" (?:and|or|of|the|an?)\Z"
-_REMARK = re.compile(rf"{_JOKE_OR_ADDRESS}|{_RIGHTS}|{_ENUMERATION}|{_GOES_ON}|^(?:{_MAKER})\Z")
+_REMARK = re.compile(rf"{_JOKE_OR_ADDRESS}|{_RIGHTS}|{_ASSIGNMENT}|{_ENUMERATION}|{_GOES_ON}|^(?:{_MAKER})\Z")
 # A line of a paragraph must also have at least two words, each with a capital except for short ones. It must not end
 # with repeated words, as a table's header does: `Planned Actual Planned Actual`. One word is enough after a number such
 # as 3.4. A line that ends with `and` goes on.

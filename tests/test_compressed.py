@@ -110,3 +110,15 @@ def test_a_text_with_the_name_of_one_needs_no_known_extension(tmp_path, name):
     (tmp_path / name).write_bytes(gzip.compress(text) if name.endswith(".gz") else text)
     summary = run_ingest(tmp_path, tmp_path / "index", embedder=HashEmbeddings())
     assert (summary.documents, summary.skipped) == (1, ())
+
+
+@pytest.mark.parametrize(
+    ("name", "title"),
+    [("README.pix_routing", "README.pix_routing"), ("README.routing.gz", "README.routing"), ("README.txt", "README")],
+)
+def test_the_titles_of_texts_beside_each_other_have_their_whole_names(tmp_path, name, title):
+    text = b"it is lit by hand, and by nobody else.\n"
+    (tmp_path / name).write_bytes(gzip.compress(text) if name.endswith(".gz") else text)
+    run_ingest(tmp_path, tmp_path / "index", embedder=HashEmbeddings())
+    with open_index(tmp_path / "index", embedder=HashEmbeddings()) as index:
+        assert [document.title for document in index.list_documents().documents] == [title]

@@ -225,6 +225,12 @@ def test_a_text_of_libreoffice(tmp_path):
     assert read(path).text == "# The Lights\n\nLit in 1801.\n\nBy Tolk."
 
 
+def test_the_first_heading_of_a_text_of_libreoffice_is_its_title_even_without_a_level(tmp_path):
+    body = '<text:h text:outline-level="0">The Lights</text:h><text:h text:outline-level="1">North</text:h>'
+    path = open_document(tmp_path / "a.odt", "text", f"<office:text>{body}<text:p>Lit.</text:p></office:text>")
+    assert read(path).title == "The Lights"
+
+
 @pytest.mark.parametrize("extension", [".docx", ".xlsx", ".html"])
 def test_an_empty_first_cell_a_second_header_row_and_lines_in_a_cell_keep_their_columns(tmp_path, extension):
     rows = [

@@ -467,6 +467,18 @@ def test_headings_of_markdown_have_no_escapes(read, heading, shown):
     assert headings(text, title="Mill")["They cost 5\\* marks."] == shown
 
 
+@pytest.mark.parametrize("anchor", ['<a id="oats"></a>', '<a name="oats"/>', "<span id='oats'></span>"])
+def test_an_anchor_of_markdown_shows_nothing(read, anchor):
+    content = read("a.md", f"# Mill {anchor}\n\n## Oats  {anchor}\n\nUse `{anchor}` and <a href='b'>this</a>.\n")
+    assert content.title == "Mill"
+    assert content.text.strip() == f"# Mill\n\n## Oats\n\nUse `{anchor}` and <a href='b'>this</a>."
+
+
+def test_a_setting_is_no_heading(read):
+    text = read("a.txt", "The file of settings:\n\nUSE_SYSLOG=y\n\nIt writes what the mill does.\n").text
+    assert headings(text)["It writes what the mill does."] == ""
+
+
 def test_a_title_of_markdown_has_no_escapes(read):
     assert read("a.md", "# Oats \\& rye\n\nText.\n").title == "Oats & rye"
 

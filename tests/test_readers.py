@@ -225,6 +225,8 @@ class TestHtml:
             ("<title> The\n Title </title><h1>Other</h1>", "The Title"),
             ("<title> </title><h1>The <i>Head</i>ing<br>too</h1>", "The Heading too"),
             ("<svg><title>Icon</title></svg><h1>Heading</h1>", "Heading"),
+            ("<section><h2>Part of a book</h2></section>", "Part of a book"),
+            ("<p>text<h2>Later</h2>", ""),
             ("<p>text", ""),
         ],
     )

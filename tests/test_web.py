@@ -304,6 +304,15 @@ def test_only_headings_lose_their_mark(tmp_path):
     assert "Canvas" in heading
 
 
+def test_two_bars_in_a_sentence_stay(tmp_path):
+    text = "# Tests\n\nIn brackets, || means or, as in [ $rye || $oats ].\n"
+    with open_index(write_index(tmp_path, {"a.md": text}), embedder=HashEmbeddings()) as index:
+        app = Site(index, agent=None, model="", reports=None).make_app("token", 80)
+        client = TestClient(app, base_url="http://localhost", cookies={"arag-80": "token"})
+        shown = texts(search(client, q="brackets").select(".hits p"))
+    assert "In brackets, || means or, as in [ $rye || $oats ]." in shown
+
+
 def test_a_question_shows_the_sentence_nearest_in_meaning_beside_those_with_its_words(tmp_path):
     section = "Who used the quay, as far as the archive of the town can tell us? Nobody knows it today, and few ask who"
     filler = "Ships came and went, year after year, without a line about them in any book that was kept. " * 3

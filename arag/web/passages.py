@@ -25,7 +25,8 @@ FILTERS = ("folder", "kind", "after", "before")  # the last two are days, such a
 _DAY = len("2020-01-31")
 _HEADING_LINE = re.compile(r"(#{1,6}) +(.*)")
 _LEADER = re.compile(r"\s*(?:\. ?){4,}\s*(?=\d|[ivxl]+\b)|\s*…{2,}\s*")  # to the number of a page
-_EMPTY_CELL = re.compile(r"^\s*\||\|\s*\||\|\s*$")
+_BAR = re.compile(r"(?<!\|)\|(?!\|)")  # of a table: `||` means "or"
+_EMPTY_CELL = re.compile(r"^\s*\|(?!\|)|\|\s+\||(?<!\|)\|\s*$")
 _LISTED = KeptByView(lambda view: list_documents(view, None, "id", 0, sys.maxsize), most=4)
 
 
@@ -95,7 +96,7 @@ def _without_markup(text: str) -> str:
     text = _LEADER.sub(" … ", text)
     if not _EMPTY_CELL.search(text):
         return text
-    cells = [cell.strip() for cell in text.split("|")]
+    cells = [cell.strip() for cell in _BAR.split(text)]
     return " | ".join(filter(None, cells))
 
 

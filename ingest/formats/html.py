@@ -46,7 +46,7 @@ from arag.ingest.formats.inline import (
 from arag.ingest.formats.lines import LINE_END, join_lines
 from arag.ingest.formats.mathml import formula_text
 from arag.ingest.formats.navigation import find_bars
-from arag.ingest.formats.plain_titles import first_heading
+from arag.ingest.formats.plain_titles import first_heading, opening_heading
 from arag.ingest.formats.printed_manuals import mark_manual, split_manual
 from arag.ingest.outline import escape_code, has_marked_headings
 from arag.ingest.plain_tables import find_printed_rows
@@ -80,7 +80,7 @@ _PICTURE = re.compile(r"<(?:\w+:)?(?:img|image)\b", re.IGNORECASE)
 
 
 def read_html(path: Path, encoding: str = "") -> Content:
-    """Read the text of a page without navigation; its title is `<title>`, else an `<h1>`.
+    """Read the text of a page without navigation; its title is `<title>`, else an `<h1>`, else the heading above all.
 
     Lines that may be part of the frame around the text begin with a mark: see `without_repeats`.
     """
@@ -133,7 +133,8 @@ def html_content(html: str, *, mark_frame: bool = False, is_mail: bool = False) 
     if not text:  # a program shows what is hidden
         text = _page_text(page)
     shown = show_bars(text)
-    title = collapse_whitespace(_TITLE(page)) or first_heading(shown.replace(FRAME_START, ""))
+    without_frame = shown.replace(FRAME_START, "")
+    title = collapse_whitespace(_TITLE(page)) or first_heading(without_frame) or opening_heading(without_frame)
     return Content(
         title=title,
         text=shown,

@@ -41,6 +41,11 @@ _LINE_OF_TAGS = re.compile(
     r"^ {0,3}(?:</?(?:br|hr|p|div|center|span|details)\b[^<>\n]*>[ \t]*)+$\n?", re.IGNORECASE | re.MULTILINE
 )
 _BREAK_AT_END = re.compile(r"(?<![ \t])[ \t]*<br ?/?>[ \t]*$", re.IGNORECASE | re.MULTILINE)
+# An anchor that links lead to shows nothing: `<a id="installation"></a>`.
+_CODE_OR_ANCHOR = re.compile(
+    r"(?<!`)(`++)[^`]++\1(?!`)|[ \t]*<(a|span)\b[^<>\n]*+>[ \t]*</\2>|[ \t]*<a (?:id|name)=[^<>\n]*?/>",
+    re.IGNORECASE,
+)
 _TAG = re.compile(r"<[^<>]*>")
 
 
@@ -75,6 +80,7 @@ def _show(text: str) -> str:
     if "\\" in text:
         text = _TITLE.sub(_drop_escapes, text)
     if "<" in text:
+        text = _CODE_OR_ANCHOR.sub(_keep_code, text)
         text = _LINE_OF_TAGS.sub("\n", text)
         text = _BREAK_AT_END.sub("", text)
     return _HTML_HEADING.sub(_mark_heading, text)
@@ -95,6 +101,11 @@ def _mark_underlined(match: re.Match[str]) -> str:
 def _drop_escapes(title: re.Match[str]) -> str:
     """Return a title without backslashes before signs, except in code."""
     return _CODE_OR_ESCAPE.sub(lambda match: match[2] or match[0], title[0])
+
+
+def _keep_code(match: re.Match[str]) -> str:
+    """Return code as it is, and nothing for an anchor."""
+    return match[0] if match[1] else ""
 
 
 def _mark_heading(match: re.Match[str]) -> str:

@@ -112,7 +112,7 @@ class BlockReader:
 
     def _read_heading(self, element: etree._Element) -> Iterator[str]:
         text = collapse_whitespace(self.text_of(element))
-        level = to_int(attribute(element, "outline-level"), 1)
+        level = max(1, to_int(attribute(element, "outline-level"), 1))  # some programs give the title a 0
         number = self.document.styles.headings.next_number(level, attribute(element, "start-value"))
         if not text:
             yield ""  # its shapes follow

@@ -119,6 +119,15 @@ def test_a_footnote_is_not_in_the_sentence_that_goes_on_on_the_next_page(read):
     assert "mill\n\n1 The mill was built in May.\n\nand" in read("a.pdf", pages.finish()).text
 
 
+def test_a_foot_is_not_in_the_sentence_that_goes_on_on_the_next_page(read):
+    pages = Pages()
+    pages.lines(72, 700, ["The yard holds twelve carts.", "They belong to the mill"])
+    pages.text(72, 40, "The ledger is printed by the harbour board.", 8)
+    pages.show()
+    pages.lines(72, 700, ["and to its tenants.", "They pay for them."])
+    assert "mill\n\nThe ledger is printed by the harbour board.\n\nand" in read("a.pdf", pages.finish()).text
+
+
 def test_the_number_of_a_footnote_is_apart_from_its_text(read):
     pages = Pages()
     pages.lines(72, 700, ["The yard holds twelve carts. 1", "They belong to the mill.", "It is open to 3 ships."])

@@ -1,4 +1,4 @@
-"""Footnotes of a PDF that interrupt a sentence: they are apart from it, at the end of the page."""
+"""Footnotes and feet of a PDF that interrupt a sentence: they are apart from it, at the end of the page."""
 
 from __future__ import annotations
 
@@ -10,14 +10,13 @@ from arag.ingest.formats.pdf.bold import usual_size
 from arag.ingest.formats.typography import Line
 
 _CLOSING = r"”’»)\]\"'"
-# A line that does not end a sentence; below it, the number of a note and its first word.
-_INTERRUPTED = re.compile(
-    rf"[^.!?:;。！？{_CLOSING}][{_CLOSING}]*\n(?:\[?\d{{1,3}}\]?|[*†‡§¶])(?:\s+[^\W\d_]|[^\W\d_]{{2}})"
-)
+_INTERRUPTED = re.compile(rf"[^.!?:;。！？{_CLOSING}][{_CLOSING}]*$")  # a line that does not end a sentence
+_NOTE = re.compile(r"(?:\[?\d{1,3}\]?|[*†‡§¶])(?:\s+[^\W\d_]|[^\W\d_]{2})")  # its number and its first word
 _GLUED = re.compile(r"(\d{1,3})(?=[A-ZÀ-ÞА-Я][a-zß-ÿа-я]|[AI] )")  # a number before the first word of its note
 _NUMBER = re.compile(r"(?<!\S)\[?(\d{1,3})\]?(?![\w.])")  # in a text, perhaps of a note
-_TEXT = attrgetter("text")
+_BOTTOM = attrgetter("bottom")
 _SMALLER = 0.92  # times the size of most text
+_FAR = 2.5  # times the size of a foot's type, from the line above it
 
 
 def join_numbers(lines: Sequence[Line]) -> list[Line]:
@@ -38,12 +37,13 @@ def _is_raised_beside(number: Line, line: Line) -> bool:
 
 
 def move_footnotes(lines: Sequence[Line]) -> list[Line]:
-    """Return the lines of a page; footnotes below half a sentence are paragraphs after its last line."""
+    """Return the lines of a page; footnotes below half a sentence, and a foot, are paragraphs after its last line."""
     small = _SMALLER * usual_size(lines)
+    lowest = min(lines, key=_BOTTOM, default=None)
     text: list[Line] = []
     notes: list[Line] = []
     for column in _columns(lines):
-        start = _start_of_notes(column, small)
+        start = _start_of_notes(column, small, lowest)
         text += column[:start]
         first = [line._replace(begins_paragraph=True) for line in column[start : start + 1]]
         notes += [*first, *column[start + 1 :]]
@@ -82,11 +82,17 @@ def _columns(lines: Sequence[Line]) -> Iterator[list[Line]]:
     yield column
 
 
-def _start_of_notes(column: Sequence[Line], small: float) -> int:
-    """Return where the footnotes of a column begin that follow half a sentence; the column's end if none do."""
+def _start_of_notes(column: Sequence[Line], small: float, lowest: Line | None) -> int:
+    """Return where the footnotes or the foot of a column begin that follow half a sentence; without any, its end.
+
+    A foot is the lowest line of the page, far below the others.
+    """
     start = len(column)
     while start > 1 and column[start - 1].size < small:
         start -= 1
-    around = column[start - 1 : start + 1]
-    texts = "\n".join(map(_TEXT, around))
-    return start if _INTERRUPTED.search(texts) else len(column)
+    if start == len(column):
+        return start
+    line, note = column[start - 1 : start + 1]
+    is_foot = note is lowest and line.bottom - note.bottom > _FAR * note.size
+    is_note = is_foot or _NOTE.match(note.text)
+    return start if is_note and _INTERRUPTED.search(line.text) else len(column)

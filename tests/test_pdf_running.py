@@ -200,6 +200,12 @@ def test_a_head_with_the_number_of_its_page(read):
     assert not any(str(10 + number) in words[number] for number in range(2, 6))
 
 
+def test_the_only_roman_number_before_page_1(read):
+    feet = ["", "i", *(str(number) for number in range(1, 5))]
+    pages = read_pages(read, book([""] * len(feet), feet))
+    assert all(page[-1] == chr(97 + number) for number, page in enumerate(pages))
+
+
 @pytest.mark.parametrize(
     "numbers", [["", *ROMAN[1:4], "| 1", "| 2", "| 3", "| 4"], [*ROMAN[:3], "1 / 4", "2 / 4", "3 / 4", "4 / 4"]]
 )

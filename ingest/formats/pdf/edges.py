@@ -144,9 +144,13 @@ def _is_lone_number(edge: Edge, page: Sequence[Line]) -> bool:
     has_name = any(map(str.isalpha, edge.text))
     if has_name:
         return edge.rank in _OUTERMOST and number in edge.numbers
-    is_place = edge.text.strip("- –—") == str(place)
-    is_where_numbers_are = edge.page > 0 or _is_in_middle(edge.line, page)
-    return is_place and edge.is_foot and is_where_numbers_are
+    return all(
+        [
+            edge.text.strip("- –—") == str(place),
+            edge.is_foot,
+            edge.page > 0 or _is_in_middle(edge.line, page),
+        ]
+    )
 
 
 def _is_in_middle(line: Line, page: Sequence[Line]) -> bool:
@@ -166,7 +170,7 @@ def _read_numbers(edges: Sequence[Edge], pages: int) -> None:
     The number of a page is as far from its place in the file as those of other pages.
     """
     offsets = _find_offsets(edges) or _find_offset_of_feet(edges, pages)
-    offsets |= _find_offset_of_front_matter(edges)
+    roman_offsets = _find_offsets_of_front_matter(edges, offsets)
     if not offsets and any(edge.is_lone_number for edge in edges):
         offsets = {1}
     places = {(edge.page, edge.is_top, edge.text) for edge in edges}
@@ -175,17 +179,17 @@ def _read_numbers(edges: Sequence[Edge], pages: int) -> None:
         following = (edge.page + 1, edge.is_top, edge.text)
         if previous in places or following in places:  # neighbours have different numbers: this one is the chapter's
             continue
-        number = _number_of_page(edge, offsets)
+        number = _number_of_page(edge, offsets, roman_offsets)
         if number is not None:
             edge.text = number.text.strip(_CELL_ENDS)
             edge.has_number = True
 
 
-def _number_of_page(edge: Edge, offsets: Collection[int]) -> PageNumber | None:
+def _number_of_page(edge: Edge, offsets: Collection[int], roman_offsets: Collection[int]) -> PageNumber | None:
     """Return the number of a line that is the page's, if there is one."""
     for number in edge.numbers:
         offset = number.value - edge.page
-        if offset in offsets:
+        if offset in (roman_offsets if number.is_roman else offsets):
             return number
     return None
 
@@ -219,14 +223,36 @@ def _find_offset_of_feet(edges: Iterable[Edge], pages: int) -> set[int]:
     return {offset for _, offset in found}
 
 
-def _find_offset_of_front_matter(edges: Iterable[Edge]) -> set[int]:
-    """Return the difference that Roman numerals have on several pages, alone or beside the same words."""
+def _find_offsets_of_front_matter(edges: Iterable[Edge], offsets: Collection[int]) -> set[int]:
+    """Return the differences that Roman numerals have on several pages, alone or beside the same words.
+
+    Before page 1, those that are alone need no other pages.
+
+    Args:
+        edges: The lines.
+        offsets: The differences of other numbers.
+    """
+    first_pages = [1 - offset for offset in offsets]
+    front_matter = max(first_pages, default=0)
     beside: dict[tuple[str, int], set[int]] = defaultdict(set)
+    alone: set[int] = set()
     for edge in edges:
         for number in edge.numbers:
-            if number.is_roman:
-                beside[(number.text, number.value - edge.page)].add(edge.page)
-    return {offset for _, offset in _of_several_pages(beside)}
+            if not number.is_roman:
+                continue
+            offset = number.value - edge.page
+            beside[number.text, offset].add(edge.page)
+            is_certain = all(
+                [
+                    edge.rank in _OUTERMOST,
+                    edge.page < front_matter,
+                    number.text == "",
+                    offset <= 1,
+                ]
+            )
+            if is_certain:
+                alone.add(offset)
+    return alone | {offset for _, offset in _of_several_pages(beside)}
 
 
 def _of_several_pages(pages_by_key: Mapping[_Key, set[int]], min_pages: int = MIN_PAGES) -> set[_Key]:

@@ -485,6 +485,22 @@ def test_bold_titles_in_a_size_that_a_line_of_text_has_too(read, size, x):
     assert headings(read, pages) == ["# News of the Orrin", "## Bridge closed", "## The library"]
 
 
+@pytest.mark.parametrize("outline", [False, True])
+def test_the_title_of_an_abstract_in_small_type_is_apart_from_its_text(read, outline):
+    pages = Pages()
+    pages.text(72, 780, "News of the Orrin", 20, "Helvetica-Bold")
+    pages.text(272, 740, "Abstract", 9, "Helvetica-Bold")
+    y = pages.lines(100, 725, TEXT, 9, pitch=11)
+    for number, title in enumerate(["Bridge closed", "The library"]):
+        pages.canvas.bookmarkPage(title)
+        if outline:
+            pages.canvas.addOutlineEntry(title, title, 0)
+        pages.text(72, y - 20, title, 15, "Helvetica-Bold")
+        y = pages.lines(72, y - 44, [f"{line} {chr(97 + number)}" for line in TEXT * 2])
+    text = read("a.pdf", pages.finish()).text
+    assert f"Abstract\n\n{TEXT[0]}" in text or f"## Abstract\n{TEXT[0]}" in text
+
+
 def test_bold_lines_that_are_no_titles(read):
     pages = Pages()
     pages.lines(72, 780, TEXT)

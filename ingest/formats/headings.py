@@ -145,6 +145,7 @@ def _mark_page(
     levels = [typography.level(block) for block in page]
     levels.append(0)
     lines: list[str] = []
+    is_below_title = False
     for number, block in enumerate(page):
         level = levels[number]
         following_level = levels[number + 1]
@@ -156,9 +157,14 @@ def _mark_page(
         last_titles[level] = title
         is_heading = level > 0 and not is_in_list
         if is_repeated or not is_heading:
-            lines += [""] * block.begins_paragraph
+            is_title = block.is_bold_title and not level  # which is a paragraph of its own
+            is_text_below_title = is_below_title and not block.text[:1].islower()
+            begins_paragraph = any([is_title, is_text_below_title, block.begins_paragraph])
+            lines += [""] * begins_paragraph
             lines.append(escape_marks(block.text))
+            is_below_title = is_title
             continue
+        is_below_title = False
         marks = "#" * nesting.enter(block, level)
         lines.append(f"{marks} {title}")
     return escape_underlines("\n".join(lines))

@@ -18,6 +18,7 @@ _BOLD = re.compile(
     re.IGNORECASE,
 )
 _CAPTION = re.compile(r"(?!(?:chapter|kapitel|chapitre|part|teil)\b)[^\W\d]+\.? \d+[a-z]?", re.IGNORECASE)  # Table 3
+_ABSTRACT = re.compile(r"abstract|zusammenfassung|kurzfassung|résumé|resumen|riassunto|sommario|resumo", re.IGNORECASE)
 _TEXT = attrgetter("text")
 _TIGHT = 1.5  # times the size of the type: the pitch of the lines of one title, at most
 _MAX_GAP = 3.5  # times the size of the type, down to the text below it
@@ -133,21 +134,31 @@ def _font(line: Line) -> str:
 
 
 def _find_blocks(page_number: int, page: Sequence[Line], body_size: float) -> list[_Block]:
-    """Return the bold lines of a page that are not smaller than text; those of one title together."""
+    """Return the bold lines of a page that are not smaller than text; those of one title together.
+
+    Abstracts are often smaller, with their titles.
+    """
     blocks: list[_Block] = []
     for number, line in enumerate(page):
         last = blocks[-1] if blocks else _Block(page_number, -1, -1, page)
         if last.end == number and _goes_on(last, line):
             blocks[-1] = last._replace(end=number + 1)
-        elif line.size >= body_size and _may_be_bold_title(line):
+        elif _may_be_bold_title(line, body_size):
             blocks.append(_Block(page_number, number, number + 1, page))
     return blocks
 
 
-def _may_be_bold_title(line: Line) -> bool:
+def _may_be_bold_title(line: Line, body_size: float) -> bool:
     font = _font(line)
-    is_bold = is_bold_font(font) and not is_code_font(font)
-    return is_bold and not line.is_entry
+    is_title_of_abstract = _ABSTRACT.fullmatch(line.text) is not None
+    return all(
+        [
+            is_bold_font(font),
+            not is_code_font(font),
+            not line.is_entry,
+            line.size >= body_size or is_title_of_abstract,
+        ]
+    )
 
 
 def _goes_on(block: _Block, line: Line) -> bool:

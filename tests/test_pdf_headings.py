@@ -237,6 +237,27 @@ def test_a_short_title_of_the_outline_is_the_whole_one_of_the_page(read):
     assert headings(read, pages)[-1] == "# 4 Carts [1, “Of carts”]"
 
 
+def test_an_entry_of_the_outline_that_is_there_twice(read):
+    pages = outlined(ENTRIES)
+    for level in (1, 2):
+        pages.canvas.bookmarkPage(f"last{level}", fit="XYZ", left=72, top=752)
+        pages.canvas.addOutlineEntry("Of carts", f"last{level}", level)
+    pages.text(72, 740, "5.1 Of carts", 13, "Helvetica-Bold")
+    pages.lines(72, 690, TEXT)
+    pages.show()
+    assert headings(read, pages)[-2:] == ["# 1880. A year", "## 5.1 Of carts"]
+
+
+def test_a_title_whose_first_line_alone_is_in_the_outline(read):
+    pages = outlined(ENTRIES)
+    pages.canvas.bookmarkPage("last")
+    pages.canvas.addOutlineEntry("Of carts", "last", 0)
+    pages.lines(72, 740, ["Of carts", "and of all who draw them"], 16, "Helvetica-Bold", pitch=18)
+    pages.lines(72, 690, TEXT)
+    pages.show()
+    assert headings(read, pages)[-1] == "# Of carts and of all who draw them"
+
+
 def test_the_first_line_of_an_entry_of_contents_is_no_heading(read):
     pages = Pages()
     pages.text(72, 740, "Contents", 20, "Helvetica-Bold")

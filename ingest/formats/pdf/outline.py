@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from functools import reduce
-from itertools import chain, islice, takewhile
+from itertools import chain, islice
 from typing import NamedTuple, TypeAlias
 
 import pypdfium2
@@ -52,6 +52,7 @@ _LABEL = re.compile(
 _OTHER = re.compile(r"[\W_]+")
 _POINTED_AT = 3.0  # times the size of the type: how far the place to which an entry points is from its title
 _LIKE = 0.75  # of the letters of a title that the outline has in other words, such as the code of a program's name
+_TIGHT = 1.4  # times the size of the type: the pitch of the lines of one title, at most
 _NEAR = 40.0  # points: how far the text is below the place to which an entry points
 _BARS = re.compile(r" \|(?= |$)")
 _LAST_WORD = re.compile(rf"\w+(?=[{HYPHEN}-]$)")  # before a hyphen
@@ -125,12 +126,14 @@ def read_outline(document: pypdfium2.PdfDocument, pages: Sequence[Sequence[Line]
         page = marked[bookmark.page]
         if not _mark(page, _find_like(page, bookmark, text_type), bookmark, text_type):
             unfound[bookmark.page].append(bookmark.line)
-    return Outline(marked, unfound)
+    completed = [_join_further_lines(page, text_type) for page in marked]
+    return Outline(completed, unfound)
 
 
 def _read_bookmarks(document: pypdfium2.PdfDocument) -> list[_Bookmark]:
     """Return the bookmarks that point to a page of this document."""
     bookmarks: list[_Bookmark] = []
+    places: set[tuple[str, int, float]] = set()
     for entry in islice(document.get_toc(max_depth=_MAX_LEVEL), _MAX_BOOKMARKS):
         destination = entry.get_dest()
         if not destination or _leads_elsewhere(entry):
@@ -139,7 +142,11 @@ def _read_bookmarks(document: pypdfium2.PdfDocument) -> list[_Bookmark]:
         title = collapse_whitespace(entry.get_title())
         if page in range(len(document)) and _forms(title):
             left, top = _find_place(destination)
-            bookmarks.append(_Bookmark(title, entry.level + 1, page, left, top))
+            place = (title, page, top)
+            is_repeated = top < math.inf and place in places  # some programs write an entry twice, below itself
+            if not is_repeated:
+                bookmarks.append(_Bookmark(title, entry.level + 1, page, left, top))
+            places.add(place)
     return bookmarks
 
 
@@ -182,8 +189,31 @@ def _mark(page: list[Line], found: range, bookmark: _Bookmark, text_type: _Type)
     start = _find_label(page, found.start, text_type)
     label = [line.text for line in page[start : found.start]]
     text = " ".join([*label, text])
-    page[start : found.stop] = [heading._replace(text=text, level=bookmark.level)]
+    bottom = page[found.stop - 1].bottom
+    page[start : found.stop] = [heading._replace(text=text, level=bookmark.level, bottom=bottom)]
     return True
+
+
+def _join_further_lines(page: Sequence[Line], text_type: _Type) -> list[Line]:
+    """Return the lines of a page, with the further lines of titles that are shorter in the outline joined to them."""
+    joined = list(page[:1])
+    for line in page[1:]:
+        title = joined[-1]
+        goes_on = all(
+            [
+                title.level > 0,
+                line.level == 0,
+                (line.size, line.font) == (title.size, title.font),
+                0 < title.bottom - line.bottom < _TIGHT * line.size,
+                not _may_be_text(line, text_type),
+            ]
+        )
+        if goes_on:
+            text = join_texts([title.text, line.text])
+            joined[-1] = title._replace(text=text, bottom=line.bottom)
+        else:
+            joined.append(line)
+    return joined
 
 
 def _without_ornament(text: str, line: Line, title: str) -> str:
@@ -237,7 +267,7 @@ def _find(page: Sequence[Line], bookmark: _Bookmark, text_type: _Type) -> range:
 
 
 def _find_like(page: Sequence[Line], bookmark: _Bookmark, text_type: _Type) -> range:
-    """Return the places of the title to which a bookmark points, if its first line has nearly the same letters.
+    """Return the place of the title to which a bookmark points, if its first line has nearly the same letters.
 
     The outline may have a short title: the one on the page begins with it, after its number.
     """
@@ -253,18 +283,19 @@ def _find_like(page: Sequence[Line], bookmark: _Bookmark, text_type: _Type) -> r
 
     pointed_at: list[int] = []
     for place, line in enumerate(page):
-        is_near = abs(line.top - bookmark.top) < _POINTED_AT * line.size
-        if is_near and not line.level and not _may_be_text(line, text_type):
+        may_be_title = all(
+            [
+                abs(line.top - bookmark.top) < _POINTED_AT * line.size,
+                line.level == 0,
+                not _may_be_text(line, text_type),
+            ]
+        )
+        if may_be_title:
             pointed_at.append(place)
     best = max(pointed_at, key=likeness, default=-1)
     if best < 0 or likeness(best) < _LIKE:
         return range(0)
-    first = page[best]
-    rest = takewhile(
-        lambda line: (line.size, line.font, line.level) == (first.size, first.font, 0),
-        page[best + 1 : best + _MAX_TITLE_LINES],
-    )
-    return range(best, best + 1 + len(list(rest)))
+    return range(best, best + 1)
 
 
 def _may_be_text(line: Line, text_type: _Type) -> bool:

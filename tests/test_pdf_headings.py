@@ -258,12 +258,15 @@ def test_a_title_whose_first_line_alone_is_in_the_outline(read):
     assert headings(read, pages)[-1] == "# Of carts and of all who draw them"
 
 
-def test_the_first_line_of_an_entry_of_contents_is_no_heading(read):
+@pytest.mark.parametrize("font", ["Helvetica-Bold", "Helvetica"])
+@pytest.mark.parametrize("rest", ["the races in the valley", ""])
+def test_the_first_line_of_an_entry_of_contents_is_no_heading(read, font, rest):
     pages = Pages()
     pages.text(72, 740, "Contents", 20, "Helvetica-Bold")
     leaders = " . . . . . . . . . . ."
     pages.text(72, 700, "5 Of all the mills and of", 15, "Helvetica-Bold")
-    pages.text(88, 682, f"the races in the valley{leaders}", 15, "Helvetica-Bold")
+    end = pages.text(88, 682, rest, 15, "Helvetica-Bold")
+    pages.text(end, 682, leaders, 15, font)
     pages.text(430, 682, "11", 15, "Helvetica-Bold")
     pages.rows(664, (88, 430), [(f"5.1 Of the wheel{leaders}", "12"), (f"5.2 Of the stones{leaders}", "14")])
     pages.show()

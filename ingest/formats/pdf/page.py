@@ -9,6 +9,7 @@ from typing import NamedTuple
 import pypdfium2
 
 from arag.ingest.formats.content import clean_text
+from arag.ingest.formats.joining import may_be_same_font
 from arag.ingest.formats.pdf.cells import TableRow
 from arag.ingest.formats.pdf.columns import separate_columns
 from arag.ingest.formats.pdf.fields import Field, insert_fields
@@ -114,7 +115,7 @@ def _mark_entries(lines: Sequence[Line]) -> list[Line]:
     """Return lines with the first lines of entries of contents marked, too: they have the number, and no page."""
     marked: list[Line] = []
     for line, below in pairwise([*lines, Line("")]):
-        is_in_its_type = (line.size, line.font) == (below.size, below.font)
+        is_in_its_type = line.size == below.size and may_be_same_font(line, below)  # leaders may be in another font
         has_number = match_number(line.text) and not match_number(below.text)
         goes_on = below.is_entry and is_in_its_type and has_number
         marked.append(line._replace(is_entry=True) if goes_on else line)

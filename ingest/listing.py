@@ -185,21 +185,19 @@ class Listing:
 
     def _list_file(self, path: Path) -> list[Listed]:
         if not self._knows(path):
-            raise self._nothing_to_read(
-                path,
-                f"has an unknown extension, {path.suffix!r}",
-                advice=_advise(path),
-            )
+            raise self._unknown_extension(path)
         return [ListedFile(path, path.name, _real_path(path))]
 
     def _list_folder(self, path: Path) -> list[Listed]:
         if is_index(path):
             raise InputError(f"{_show(path)} is an index: give the documents that it was made from")
+        if path.absolute() == self._target:  # as an index, it could not be ingested again
+            raise InputError(f"{_show(path)} holds the documents: name another folder for the index")
         self.folders.append(_real_path(path))
         self._readers.web_folders.tops.append(path)
         listed = list(self._walk(path, "", self._ignore))
         if not listed and not self._left_out_of(path):  # it is empty: its disk may be missing
-            raise self._nothing_to_read(path, _NO_FILES)
+            raise InputError(f"{_show(path)} is empty, or has only hidden files")
         return listed
 
     def _left_out_of(self, folder: Path) -> list[Path]:
@@ -214,17 +212,16 @@ class Listing:
         named = [f"{reason} ({files:,})" for reason, files in reasons.most_common(_MAX_REASONS)]
         return InputError(f"{_show(folder)} {_NO_FILES}; left out: {', '.join(named)}")
 
-    def _nothing_to_read(self, path: Path, fault: str, advice: str = "") -> InputError:
+    def _unknown_extension(self, path: Path) -> InputError:
+        """Say which extensions there are, and what to do with a file that has another one."""
         if _is_picture(path):
             return InputError(f"{_show(path)} {_IN_PICTURES}: {how_to_use_ocr()}")
         extensions = " ".join([*self._readers.extensions, *RECORD_READERS])
-        message = (
-            f"{_show(path)} {fault}; valid extensions are {extensions}, and those "
-            'of programs; to read another as text: --as .EXT=.txt (in Python: readers={".EXT": ".txt"})'
+        return InputError(
+            f"{_show(path)} has an unknown extension, {path.suffix!r}; valid extensions are {extensions}, and those "
+            'of programs; to read another as text: --as .EXT=.txt (in Python: readers={".EXT": ".txt"}); for this '
+            f"file: {_advise(path)}"
         )
-        if advice:
-            message += f"; for this file: {advice}"
-        return InputError(message)
 
     def _drop_repeats(self, listed: list[Listed]) -> list[Listed]:
         """Return what is not listed already, and remember its files."""

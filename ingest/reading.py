@@ -21,7 +21,7 @@ from arag.ingest.formats.mailbox import find_mails
 from arag.ingest.formats.plain_titles import opening_heading
 from arag.ingest.listing import ListedFile, ListedObject, Listing
 from arag.ingest.record_fields import FieldNames
-from arag.ingest.records import MAX_ID_BYTES, NO_NAMES, RECORD_READERS, ReadItem, is_id, read_record, to_json
+from arag.ingest.records import NO_NAMES, RECORD_READERS, ReadItem, find_fault_of_id, read_record, to_json
 from arag.ingest.sentences import split_sentences
 from arag.ingest.workload import Workload
 from arag.text.normalise import count, shorten
@@ -45,7 +45,6 @@ MAX_PROBLEMS = 100  # of one file that are named one by one
 _COMMON_NAME = re.compile(
     r"(?:readme|read me|index|main|default|home|intro(?:duction)?|overview)(?:[-. ]\w+)?", re.IGNORECASE
 )
-_WRONG_ID = f"is empty, has control characters in it, or has more than {MAX_ID_BYTES:,} bytes"
 
 
 @dataclass(frozen=True, slots=True)
@@ -305,8 +304,9 @@ class SourceReader:
             self.failed[source] = file
             return replace(item, source=source, reason=clean_characters(item.reason))
         document_id = clean_characters(item.id).strip()
-        if not is_id(document_id):
-            return self._fail(file, source, clean_characters(f"id {_show(document_id)} {_WRONG_ID}"))
+        fault = find_fault_of_id(document_id)
+        if fault:
+            return self._fail(file, source, clean_characters(f"id {_show(document_id)} {fault}"))
         if not item.text.strip():
             lost = f"; not read: {', '.join(item.left_out)}" if item.left_out else ""
             return self._fail(file, source, f"empty document{lost}")

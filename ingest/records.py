@@ -222,13 +222,15 @@ def to_json(value: Any) -> Any:
         raise FormatError(f"JSON cannot hold it: {error}") from error
 
 
-def is_id(text: str) -> bool:
-    """Return whether a text may be an id: short, not blank, and without line ends or other control characters."""
-    is_blank = not text.strip()
-    is_long = len(text.encode()) > MAX_ID_BYTES
-    if is_blank or is_long:
-        return False
-    return _CONTROL_CHARACTER.search(text) is None
+def find_fault_of_id(text: str) -> str:
+    """Return why a text cannot be an id, or an empty string if it can."""
+    if not text.strip():
+        return "is empty"
+    if len(text.encode()) > MAX_ID_BYTES:
+        return f"has more than {MAX_ID_BYTES:,} bytes"
+    if _CONTROL_CHARACTER.search(text):
+        return "has a line end or another control character in it"
+    return ""
 
 
 def _clean(value: JSON) -> JSON:
@@ -283,7 +285,7 @@ def _read_chunks(items: list[JSON], path: Path, file_id: str) -> Iterator[Docume
         place = f"{path}, item {number}"
         chunk_id, text = _read_chunk(item)
         has_text = text.strip() != ""
-        if not has_text or not is_id(chunk_id):
+        if not has_text or find_fault_of_id(chunk_id):
             expected = 'it must be a string "id:text", or an object with "id" and "text"'
             yield Problem(place, f"the chunk is {_show(item)}; {expected}")
         elif chunk_id in chunks:

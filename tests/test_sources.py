@@ -141,7 +141,7 @@ class TestPaths:
         self.touch("in/a.log", "texts/a.txt", "empty/.hidden")
         ids, problems, skipped = self.read("in", "texts")
         assert (ids, problems, list(skipped)) == (["a.txt"], [], [Path("in/a.log")])
-        with pytest.raises(InputError, match="empty' contains no files"):
+        with pytest.raises(InputError, match="empty' is empty, or has only hidden files"):
             self.read("empty", "texts")
 
     @pytest.mark.parametrize(
@@ -150,7 +150,7 @@ class TestPaths:
             (["a.txt", "nowhere"], "'nowhere' cannot be read: No such file"),
             (["a.txt", ""], "an empty path"),
             ("caf\udce9.txt", "caf\ufffd.txt' cannot be read: No such"),
-            ("empty", r"empty' contains no files that can be read; valid extensions are \.txt "),
+            ("empty", "empty' is empty, or has only hidden files"),
             ("other/a.xyz", r"other/a\.xyz' has an unknown extension, '\.xyz'; valid .*\.jsonl.*--as \.EXT=\.txt"),
             ("idx", "idx' is an index: give the documents that it was made from"),
             ("pipe.txt", "pipe.txt' is neither a file nor a folder"),
@@ -162,6 +162,11 @@ class TestPaths:
         with pytest.raises(InputError, match=reason):
             SourceReader(sources, Readers())
 
+    def test_the_folder_of_the_documents_does_not_become_their_index(self):
+        self.touch("in/a.txt")
+        with pytest.raises(InputError, match="'in' holds the documents: name another folder for the index"):
+            self.read("in", target=Path("in"))
+
     def test_a_file_that_is_named_twice_is_read_once(self):
         self.touch("x/README.md", "x/deep/a.md")
         Path("link").symlink_to("x", target_is_directory=True)
@@ -171,7 +176,7 @@ class TestPaths:
         self.touch("a\nb.txt", "c.txt", os.fsdecode(b"caf\xe9.txt"))
         (document, *_), problems = self.read(".")[:2]
         assert (document, len(problems)) == ("c.txt", 1)
-        assert "control characters" in problems[0].reason
+        assert problems[0].reason == "id 'a\\nb.txt' has a line end or another control character in it"
         for document in SourceReader(os.fsdecode(b"caf\xe9.txt"), Readers()).read():
             assert (document.id, document.title) == ("caf\ufffd.txt", "caf\ufffd")
             document.source.encode()
@@ -243,7 +248,7 @@ class TestObjects:
         assert list(map(str, [problems[0], *problems[2:4]])) == [
             "sources[1] (source 'empty.pdf'): empty document",
             'sources[3]: "text" is 5; it must be a string',
-            "sources[4] (id ''): id '' is empty, has control characters in it, or has more than 1,900 bytes",
+            "sources[4] (id ''): id '' is empty",
         ]
         assert str(problems[4]).startswith("sources[5] (id 'w'): JSON cannot hold it")
 

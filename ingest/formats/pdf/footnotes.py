@@ -16,7 +16,7 @@ _GLUED = re.compile(r"(\d{1,3})(?=[A-ZÀ-ÞА-Я][a-zß-ÿа-я]|[AI] )")  # a n
 _NUMBER = re.compile(r"(?<!\S)\[?(\d{1,3})\]?(?![\w.])")  # in a text, perhaps of a note
 _BOTTOM = attrgetter("bottom")
 _SMALLER = 0.92  # times the size of most text
-_FAR = 2.5  # times the size of a foot's type, from the line above it
+_FAR = 3.0  # times the size of a foot's type, from the line above it
 
 
 def join_numbers(lines: Sequence[Line]) -> list[Line]:

@@ -487,6 +487,25 @@ def test_letters_set_apart_in_a_part_of_a_line(read, spaced, seen):
     assert read("a.pdf", pages.finish()).text == seen
 
 
+@pytest.mark.parametrize(
+    ("letters", "word"),
+    [
+        ([("X", 0), ("T", 12.9), ("E", 19), ("X", 25)], "XETEX"),
+        ([("X", 0), ("L", 12.9), ("A", 19), ("T", 25), ("E", 30.5), ("X", 36.7)], "XELATEX"),
+    ],
+)
+def test_the_mirrored_letter_in_the_logo_of_xetex(read, letters, word):
+    pages = Pages()
+    pages.text(72, 740, "The ledger of the mill is set with")
+    for letter, x in letters:
+        pages.text(245 + x, 737.5 if letter == "E" else 740, letter)
+    pages.text(300, 740, "and is free.")
+    pages.canvas.translate(259.5, 737.5)
+    pages.canvas.scale(-1, 1)
+    pages.text(0, 0, "E")
+    assert f"set with {word} and is free." in read("a.pdf", pages.finish()).text
+
+
 def test_columns_of_single_letters_stay_apart(read):
     pages = Pages()
     pages.rows(700, range(72, 422, 50), ["MTWTFSS", "xoxoxox"])

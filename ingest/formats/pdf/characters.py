@@ -36,6 +36,8 @@ _SIGNS = {
 _SIGN_OF_FONT = re.compile(r"(?<!\S)\x12(?=\w)|[\x13\x14\u2600-\u27bf]|(?<!\S)\x88(?=\s)")
 # A closing quotation mark that is printed lower is an opening one: PDFium has a line end after it.
 _MAY_BE_LOW = re.compile(r"”\r\n(?=[^\s\d])")
+# The logos of XeTeX and XeLaTeX: PDFium has the first E, which is mirrored, after the letter on its right.
+_LOGO = re.compile(r"\bX( TE(?=EX\b)| LE\s*(?=\STEX\b))")
 _TWICE = re.compile(r"(?:([^\W_])\1){2,}")  # a single pair is a double letter
 _WIDE_TWICE = re.compile(r"([\U00010000-\U0010ffff])\1")
 _SAME_LINE = 0.1  # times the height: letters of a line differ less in their places
@@ -58,6 +60,8 @@ def mend_characters(page: PageText) -> dict[int, str]:
             mended[match.start()] = signs[match[0]]
     for match in _MAY_BE_LOW.finditer(page.text):
         mended.update(_lower_quote(page, match.start(), match.end()))
+    for match in _LOGO.finditer(page.text):
+        mended.update(_order_logo(match))
     return mended
 
 
@@ -91,6 +95,16 @@ def _lower_quote(page: PageText, place: int, following: int) -> dict[int, str]:
     gap = abs(page.box(following).left - quote.right)
     is_low = _DROP * quote.height < drop < quote.height - gap
     return {place: "„", place + 1: "", place + 2: ""} if is_low else {}
+
+
+def _order_logo(logo: re.Match[str]) -> dict[int, str]:
+    """Return the letters of a logo in their order, and nothing in the places of spaces between them."""
+    start, end = logo.span(1)
+    letter = start + 1
+    return {
+        **dict.fromkeys(range(start, end), ""),
+        letter: "E" + logo[1][1],
+    }
 
 
 def _mend(page: PageText, place: int) -> Mapping[int, str]:

@@ -708,6 +708,35 @@ def test_lines_of_chinese_are_joined_without_a_space(read, lines):
     assert read("a.pdf", pages.finish()).text == "".join(lines)
 
 
+def test_one_line_that_sticks_out_hides_no_line_ends_of_chinese(read):
+    lines = [
+        "北岸磨坊建于一八八〇年，由两兄弟出钱并且和邻居",
+        "共同修建。磨坊每年春天开放水闸，禁止在水渠和它",
+        "的池塘中捕鱼和虾。违者罚款两马克，由村里的书记",
+        "收取，写在账簿里。地址如下面这一行所说的那样在",
+    ]
+    pages = Pages()
+    pages.lines(
+        72, 700, [*lines, "https://mill.example/a/very/long/address/of/the/mill/and/of/its/weir"], 12, CHINESE, 20
+    )
+    assert "".join(lines) in read("a.pdf", pages.finish()).text
+
+
+def test_an_item_of_chinese_goes_on_where_its_text_began(read):
+    pages = Pages()
+    pages.text(72, 700, "• 北岸磨坊建于一八八〇年，由两兄弟出钱并且和邻居", 12, CHINESE)
+    pages.text(96, 680, "共同修建。", 12, CHINESE)
+    assert "和邻居共同修建。" in read("a.pdf", pages.finish()).text
+
+
+def test_entries_of_chinese_contents_stay_apart(read):
+    entries = [f"{name} {'.' * 40} {number}" for number, name in enumerate(["北岸磨坊", "西岸磨坊", "水渠池塘"], 1)]
+    pages = Pages()
+    pages.lines(72, 700, entries, 12, CHINESE, 20)
+    text = read("a.pdf", pages.finish()).text
+    assert [line[:4] for line in text.split("\n")] == ["北岸磨坊", "西岸磨坊", "水渠池塘"]
+
+
 def test_a_title_that_is_wider_than_the_lines_below_it(read):
     lines = ["水車小屋は千八百八十年に二人の兄弟が建てた", "もので、その台帳は村の倉庫に保管されている。"]
     pages = Pages()

@@ -237,6 +237,11 @@ class TestHtml:
         ("html", "text"),
         [
             ("<p>One <b>bo</b>ld\n  word</p><p>two<div>three</div>four", "One bold word\n\ntwo\n\nthree\n\nfour"),
+            (
+                "<table><tr><th>Port<th>Open<th>Name<tr><td>80<td><img src=i height=16 alt=yes><td>web</table>",
+                "Port | Open | Name\nPort: 80 | Open: yes | Name: web",
+            ),
+            ("<table><tr><td><img src=i height=16 alt=Note><td>Close it.</table>", "Close it."),
             ("<h1>A</h1><h2>B <i>c</i><br>d</h2>text<h6>E</h6>", "# A\n\n## B c d\n\ntext\n\n###### E"),
             ("<p>List:<ul><li>one</li>\n<li><p>two</p></li></ul>end", "List:\n\n- one\n- two\n\nend"),
             ("<ol><li>one<ul><li> in</ul><li><li><h3>Head</h3></ol>", "1. one\n  - in\n\n### Head"),

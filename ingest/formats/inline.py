@@ -36,6 +36,7 @@ _BRACKET_OF_READING = "rp"
 
 _DECORATION_ROLES = ("presentation", "none")
 _ICON_SIZE = re.compile(r"(?:1?\d|2[0-4])(?:px)?")  # pixels, at most 24
+_CELLS_OF_NOTE = 2
 _STANDS_FOR_LETTERS = re.compile("(?i)math|tex|formula|emoji|smiley")
 
 _MAX_OPTIONS = 8  # of a list with a chosen one: the others of a longer list are left out
@@ -178,7 +179,17 @@ def _is_decoration(picture: etree._Element) -> bool:
     width = picture.get("width", "")
     height = picture.get("height", "")
     is_icon = _ICON_SIZE.fullmatch(width) or _ICON_SIZE.fullmatch(height)
-    return is_icon is not None
+    return is_icon is not None and not _fills_cell(picture)
+
+
+def _fills_cell(picture: etree._Element) -> bool:
+    """Return whether a picture is all that a cell has, beside others with texts, as a tick in a table of features."""
+    cell = next(picture.iterancestors("td", "th"), None)
+    if cell is None or _text_of(cell):
+        return False
+    row = cell.getparent()
+    is_beside_text_alone = len(row) == _CELLS_OF_NOTE  # the icon of a note, or the mark of an item
+    return not is_beside_text_alone and _text_of(row) != ""
 
 
 def field_text(form_field: etree._Element) -> str:

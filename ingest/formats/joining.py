@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from operator import neg
 
 from arag.ingest.formats.typography import Line
 from arag.text.normalise import CELL_BOUNDARY
@@ -30,6 +32,7 @@ _MARKS = "…—“”‘’"  # beside a letter of these scripts, they are its 
 _UNSPACED_END = re.compile(f"(?:[{UNSPACED}{_WIDE_MARKS}]|[{UNSPACED}][{_MARKS}]{{1,2}})$")
 _UNSPACED_START = re.compile(f"[{UNSPACED}{_WIDE_MARKS}]|[{_MARKS}]{{1,2}}[{UNSPACED}]")
 _SENTENCE_END = re.compile(r"[。！？!?：:；;။។៕][”’」』）)]*$")
+_ENTRY_END = re.compile(r"(?:[.…·] ?){4,}\s*\w{1,5}$")  # of an entry of contents: the number of a page
 _WORD_END = re.compile(r"[A-Za-z0-9\u00c0-\u024f)%]$")
 _WORD_START = re.compile(r"[A-Za-z0-9\u00c0-\u024f(]")
 _BREAKS_BETWEEN_WORDS = re.compile(f"[{THAI}{LAO}{BURMESE}{KHMER}]")
@@ -45,8 +48,11 @@ _ITEM = re.compile(
 _MAX_PITCH = 2.2  # times the size of the type, from one line to the next of a paragraph
 _EDGE = 2.5  # times the size, more than two characters: how far a line that goes on may end from the right edge
 _WORD_EDGE = 4.0  # the same for scripts whose lines end between words: the next word may have this length
+_FEW = 0.2  # of the lines: they may stick out of the others,
+_MIN_FULL = 4  # at least so many of which end at the same place
 _MIN_WIDTH = 8  # times the size: shorter lines are those of a list of words
 _INDENT = 1.2  # times the size: a line that is set in so far begins a paragraph
+_INDENT_OF_ITEM = 3.0  # below its mark, an item goes on where its text began
 
 
 @dataclass(frozen=True)
@@ -69,13 +75,18 @@ class _Page:
         return missing < sizes * line.size
 
     def _right_edge(self, line: Line) -> float:
-        """Return where the longest line of a line's column and size ends."""
-        right_edge = line.right
+        """Return where full lines of a line's column and size end; a few may stick out, such as addresses."""
+        edges = [line.right]
         for other in self.lines:
             is_in_column = other.left < line.right and other.right > line.left
             if other.size == line.size and is_in_column:
-                right_edge = max(right_edge, other.right)
-        return right_edge
+                edges.append(other.right)
+        edges.sort(reverse=True)
+        for place, edge in enumerate(edges):
+            shorter = bisect_left(edges, line.size - edge, key=neg)
+            if shorter - place >= max(_MIN_FULL, _FEW * len(edges)):
+                return edge
+        return edges[0]
 
 
 def join_texts(texts: Iterable[str]) -> str:
@@ -211,7 +222,8 @@ def _goes_on(line: Line, following: Line, page: _Page) -> bool:
     """Return whether a paragraph goes on in the next line."""
     begins_item = _ITEM.match(following.text)
     ends_sentence = _SENTENCE_END.search(line.text)
-    if begins_item or ends_sentence:
+    ends_entry = _ENTRY_END.search(line.text)
+    if begins_item or ends_sentence or ends_entry:
         return False
     if not _is_below(line, following):
         return False
@@ -227,7 +239,8 @@ def _is_below(line: Line, following: Line) -> bool:
     if not 0 < pitch < max_pitch:
         return False
     indent = following.left - line.left
-    return indent <= _INDENT * line.size
+    max_indent = _INDENT_OF_ITEM if _ITEM.match(line.text) else _INDENT
+    return indent <= max_indent * line.size
 
 
 def may_be_same_font(line: Line, following: Line) -> bool:

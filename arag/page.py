@@ -26,6 +26,7 @@ from arag.graph.state import find_run, kind_of_reply, list_calls, split_turn
 from arag.models.prices import cost, format_dollars
 from arag.models.replies.reading import ASKED_AGAIN
 from arag.models.usage import ModelCall, Usage, model_call, total
+from arag.retrieval.presentation.code_lines import needs_one_width
 from arag.retrieval.presentation.places import name_cited_pages
 from arag.text.normalise import count, shorten
 from arag.text.surrogates import replace_surrogates
@@ -360,6 +361,7 @@ _TEMPLATES.filters["dollars"] = format_dollars
 _TEMPLATES.filters["duration"] = _duration
 _TEMPLATES.filters["pages"] = name_cited_pages
 _TEMPLATES.filters["short"] = shorten
+_TEMPLATES.tests["of_one_width"] = needs_one_width
 _TEMPLATES.tests["web_address"] = is_web_address
 
 

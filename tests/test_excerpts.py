@@ -336,6 +336,23 @@ def test_an_indented_paragraph_of_full_lines_is_no_code(tmp_path):
     assert "--log now\n    turn --wheel elm" in shown
 
 
+def test_commands_behind_a_prompt_keep_their_lines_without_an_indent(tmp_path):
+    commands = "$ mill start --wheel oak\n$ mill stop\nThe wheel stands"
+    text = f"# Mill\n\nThe wheel costs\n$ 5 a day.\n\n{commands}\n\nThe end."
+    shown = shown_of(tmp_path, "a.txt", text, "wheel")
+    assert f"\n{commands}" in shown
+    assert "The wheel costs $ 5 a day." in shown
+
+
+def test_a_wrapped_paragraph_below_its_name_is_no_code(tmp_path):
+    text = (
+        "# Mill\n\nWheel:\n  The mill has a wheel that turns in the river by day\n"
+        "  and by night, and nobody knows who built it there\n  at first."
+    )
+    shown = shown_of(tmp_path, "a.txt", text, "wheel")
+    assert "Wheel: The mill has a wheel that turns in the river by day and by night, and nobody" in shown
+
+
 def test_text_does_not_keep_the_lines_of_its_file(tmp_path):
     text = "The wheel of the mill\nturns in the river.\n\n- The wheel of oak\n  lasts longest."
     shown = shown_of(tmp_path, "a.txt", text, "wheel")

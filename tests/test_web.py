@@ -363,6 +363,28 @@ def test_a_hit_shows_the_sentence_below_a_name_and_the_one_after_a_condition(tmp
         assert "Wet it a little." in search(client, q='"thumb is dry"').select_one(".hits").text
 
 
+@pytest.mark.parametrize(
+    ("paragraph", "has_one_width"),
+    [
+        ("Wheel  Oak\nAxle   Elm\nGear  Ash", True),
+        ("Wheel  Oak\nAxle_  Elm", True),
+        ("The mill:\n  Water Lane 4\n  Millford", True),
+        ("$ mill start\nThe wheel turns", True),
+        ("The wheel turns.  It is old.\nThe river runs.  It is new.", False),
+        ("The wheel of the mill turns in\nthe river.", False),
+        ("- The wheel of oak\n  lasts longest.", False),
+        (f"A page of {'an old and ' * 9} long PDF:\n$ mill start\nThe wheel turns", False),
+    ],
+)
+def test_text_that_is_laid_out_has_letters_of_one_width(tmp_path, paragraph, has_one_width):
+    location = write_index(tmp_path, {"a.txt": f"# Mill\n\nIt is old.\n\n{paragraph}\n\nThe end."})
+    with open_index(location, embedder=HashEmbeddings()) as index:
+        app = Site(index, agent=None, model="", reports=None).make_app("token", 80)
+        client = TestClient(app, base_url="http://localhost", cookies={"arag-80": "token"})
+        passage = soup(client.get("/passage", params={"chunk": "a.txt:0"}))
+    assert (paragraph in texts(passage.select(".columns"))) == has_one_width
+
+
 def test_code_is_shown_with_its_lines(tmp_path):
     code = "turn('wheel')\n    stop('wheel')"
     location = write_index(tmp_path, {"a.md": f"# Mill\n\nTurn it:\n\n{code}\n\nThe end of the wheel."})

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
+from collections.abc import Iterable
 from functools import lru_cache
 
 from arag.retrieval.presentation.sentences import sentence_line
@@ -16,6 +18,9 @@ _SENTENCE_END = re.compile(r"[.!?…。！？][\"'”’»)]*$")
 # The last ones are the name of a setting, and columns.
 _SIGN_OF_CODE = re.compile(r"[={}\[\]\\;|<>$@]|--|://|\w\(|^\s*\S+: |\S[^\S\n]{3,}\S", re.MULTILINE)
 _PROMPT = re.compile(r"^\s*[$#%>]\s+\S", re.MULTILINE)  # in front of a command; a comment begins like it
+_COMMAND = re.compile(r"^\$ [A-Za-z./~]", re.MULTILINE)  # at the start of a line, where an amount has a digit
+_WIDE_GAP = re.compile(r"[^\s.!?:] {2,}(?=\S)")  # some put two spaces behind a sentence
+_LISTING_WIDTH = 80  # characters of a line at most, as in a terminal: a page of text has longer ones
 _ITEM = re.compile(r"(?:[-*+•|]|\d+[.)])\s")  # its further lines are indented, too
 # Line ends in the text of a page are those that a browser shows.
 _PAGES = (".html", ".htm", ".xhtml", ".page", ".docbook", ".dbk", ".xml")
@@ -63,6 +68,25 @@ def code_lines_of_part(chunk: Chunk, position: int, part: str) -> str:
     return "\n".join([*before, *within, *after])
 
 
+def needs_one_width(paragraph: str) -> bool:
+    """Return whether a paragraph loses its form in proportional letters: with columns, commands or indented lines."""
+    if "   " in paragraph or "\t" in paragraph:
+        return True
+    lines = paragraph.split("\n")
+    if len(lines) == 1 or max(map(len, lines)) > _LISTING_WIDTH:
+        return False
+    is_code = _COMMAND.search(paragraph) is not None or _is_indented_code(paragraph, paragraph)
+    return is_code or _has_columns(lines)
+
+
+def _has_columns(lines: Iterable[str]) -> bool:
+    """Return whether words of two lines begin at the same place, behind two spaces or more."""
+    places: Counter[int] = Counter()
+    for line in lines:
+        places.update(gap.end() for gap in _WIDE_GAP.finditer(line))
+    return max(places.values(), default=0) > 1
+
+
 def _is_code(chunk: Chunk, text: str, start: int) -> bool:
     if any(first < start < last for first, last in _find_fenced(chunk)):
         return True
@@ -70,10 +94,15 @@ def _is_code(chunk: Chunk, text: str, start: int) -> bool:
         return False
     if chunk.document_id.lower().endswith((*_PAGES, *_PROGRAMS)):
         return True
-    if _INDENTED.search(text) is None or _ITEM.match(text.lstrip()):
-        return False
     line_start = chunk.text.rfind("\n", 0, start) + 1
     paragraph = chunk.text[line_start:start] + text.lstrip()
+    return _COMMAND.search(text) is not None or _is_indented_code(text, paragraph)
+
+
+def _is_indented_code(text: str, paragraph: str) -> bool:
+    """Return whether some lines are indented, and neither an item of a list nor the end of a wrapped paragraph."""
+    if _INDENTED.search(text) is None or _ITEM.match(text.lstrip()):
+        return False
     is_text = _SENTENCE_END.search(text) is not None or _SIGN_OF_CODE.search(text) is None
     return not (is_text and _is_wrapped(paragraph))
 
@@ -81,11 +110,12 @@ def _is_code(chunk: Chunk, text: str, start: int) -> bool:
 def _is_wrapped(text: str) -> bool:
     """Return whether indented lines are those of a paragraph: at one edge, full except the last, without a prompt.
 
-    The first line may have lost its indent at the start of a chunk.
+    The first line may have lost its indent at the start of a chunk. Of more than two, it may be a name: `License:`.
     """
     lines = text.split("\n")
     edges = {len(line) - len(line.lstrip()) for line in lines[1:]}
-    shortest = min(len(line.encode()) for line in lines[:-1])
+    between = lines[1:-1] or lines[:1]
+    shortest = min(len(line.encode()) for line in between)
     return len(edges) == 1 and shortest >= _FULL_LINE and _PROMPT.search(text) is None
 
 

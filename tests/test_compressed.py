@@ -122,3 +122,14 @@ def test_the_titles_of_texts_beside_each_other_have_their_whole_names(tmp_path, 
     run_ingest(tmp_path, tmp_path / "index", embedder=HashEmbeddings())
     with open_index(tmp_path / "index", embedder=HashEmbeddings()) as index:
         assert [document.title for document in index.list_documents().documents] == [title]
+
+
+@pytest.mark.parametrize("name", ["README.ipf", "README.ipf.gz"])
+def test_a_printed_manual_page_may_have_any_extension(tmp_path, name):
+    bold = "".join(f"{letter}\b{letter}" for letter in "NAME")
+    text = f"lamp(1)      Lamps      lamp(1)\n\n{bold}\n       lamp - read the defini\xad\n       tions\n"
+    data = text.encode("cp1252")
+    (tmp_path / name).write_bytes(packed(data) if name.endswith(".gz") else data)
+    with Readers() as readers:
+        assert readers.knows(tmp_path / name)
+        assert readers.read(tmp_path / name).text.strip() == "# NAME\n       lamp - read the definitions"

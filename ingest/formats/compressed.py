@@ -14,7 +14,7 @@ from arag.ingest.formats.content import MAX_FILE_BYTES, FormatError
 
 GZIP = ".gz"
 _SAMPLE_BYTES = 4_096  # which show whether a file is text
-_CONTROL = re.compile(rb"[\x00-\x08\x0e-\x1a\x1c-\x1f\x7f]")  # no text has them, except for colours
+_CONTROL = re.compile(rb"[\x00-\x07\x0e-\x1a\x1c-\x1f\x7f]")  # no text has them, but for colours and bold
 
 
 def inner_path(path: Path) -> Path:

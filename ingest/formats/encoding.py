@@ -30,13 +30,14 @@ _HALF_WIDTH_KANA = re.compile("[\uff61-\uff9f]")
 # Other bytes are `è` in one encoding and `č` in another. In Mac OS Roman and in encodings of DOS, nearly all of these
 # bytes are signs or capitals, which do not stand among small letters. `É` is left out, since it is `…` in Mac OS Roman,
 # and `Ö` among capitals, since it is `Í` in DOS.
-_SHARED_WORD = re.compile("[A-ZÄÖÜ]?[a-zäéóöüß]+|[A-ZÄÜ]+")
+# A soft hyphen divides a word at the end of a line, in printed manual pages.
+_SHARED_WORD = re.compile("[A-ZÄÖÜ]?[a-zäéóöüß]+\u00ad?|[A-ZÄÜ]+")
 _SHARED_SIGNS = frozenset("€–§°\u00a0")  # that stand by themselves
 # The look back keeps the search linear: a match begins only where a word begins.
 _WORD_BEYOND_ASCII = re.compile(rb"(?<![A-Za-z\x80-\xff])[A-Za-z]*+[\x80-\xff][A-Za-z\x80-\xff]*")
 _MIN_ASCII_LETTERS = 2  # of a word: one letter beside another one may be a formula, such as Kα
 # Two bytes together may be a character of Chinese or Korean. At the end of a word may be a sign of another encoding.
-_DOUBTFUL = re.compile("[^\0-\x7f]{2}|[^\0-\x7f]$")
+_DOUBTFUL = re.compile("[^\0-\x7f]{2}|[^\0-\x7f\u00ad]$")
 
 
 def guess_encoding(data: bytes) -> str:

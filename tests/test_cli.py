@@ -510,7 +510,7 @@ def test_the_help_says_which_files_need_an_extra(arag, tmp_path):
 
 def test_help_names_all_formats(arag):
     words = " ".join(arag("ingest", "--help")[1].replace("│", " ").split())
-    other_spellings = {".markdown", ".text", ".debian", ".htm", ".xhtml", ".mhtml", ".dbk", ".jpeg", ".tiff"}
+    other_spellings = set(".markdown .rmd .qmd .text .debian .htm .xhtml .mhtml .dbk .jpeg .tiff".split())
     with Readers() as readers:
         extensions = {*readers.extensions, *PICTURES} - {*SAME_KINDS, *other_spellings}
     assert [name for name in sorted(extensions) if not re.search(rf"\b{name[1:]}\b", words)] == []

@@ -133,3 +133,13 @@ def test_a_printed_manual_page_may_have_any_extension(tmp_path, name):
     with Readers() as readers:
         assert readers.knows(tmp_path / name)
         assert readers.read(tmp_path / name).text.strip() == "# NAME\n       lamp - read the definitions"
+
+
+def test_markdown_with_code_to_run_is_markdown(tmp_path):
+    text = '---\ntitle: "Lamps"\n---\n\n```{r setup}\n# a note\nlibrary(oil)\n```\n\n## Wicks\n\nTrim them.\n'
+    for name in ["lamps.Rmd", "lamps.qmd"]:
+        (tmp_path / name).write_text(text)
+        with Readers() as readers:
+            content = readers.read(tmp_path / name)
+        assert content.title == "Lamps"
+        assert content.text.endswith("```\n\n## Wicks\n\nTrim them.\n")

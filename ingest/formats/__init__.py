@@ -47,6 +47,7 @@ READERS: dict[str, _AnyReader] = {
     "": read_code,
     **dict.fromkeys((".txt", ".text", ".debian"), read_text),  # Debian's packages have a README.Debian
     **dict.fromkeys((".md", ".markdown", ".rst"), read_markdown),  # titles in rst are often underlined as in Markdown
+    **dict.fromkeys((".rmd", ".qmd"), read_markdown),  # with code that R or Quarto runs
     **dict.fromkeys((".html", ".htm", ".xhtml"), _HTML),
     **dict.fromkeys(MANUALS, _MANUAL),
     ".pdf": _PDF,

@@ -362,6 +362,24 @@ def test_guide_words_that_the_page_has(read, form):
     assert [text.count(entry) for entry in ENTRIES] == [1] * len(ENTRIES)
 
 
+def test_heads_with_the_short_title_that_the_outline_has(read):
+    pages = Pages()
+    chapters = ["The Mill", "The Race", "The Yard"]
+    for number in range(9):
+        chapter = chapters[number // 3]
+        if number % 3:
+            pages.text(72, 800, chapter.upper(), 9)
+        else:
+            pages.canvas.bookmarkPage(chapter)
+            pages.canvas.addOutlineEntry(chapter, chapter, 0)
+            pages.lines(72, 790, [chapter, "and its tenants"], 18, "Helvetica-Bold", pitch=20)
+        pages.lines(72, 740, [f"{line} {chr(97 + number)}" for line in BODY])
+        pages.show()
+    text = read("a.pdf", pages.finish()).text
+    assert [text.count(head) for head in ("THE MILL", "THE RACE", "THE YARD")] == [0, 0, 0]
+    assert "# The Race and its tenants" in text
+
+
 def test_heads_with_the_chapter_and_the_section(read):
     pages = Pages()
     sections = ["Grinding rye", "Grinding oats", "Keeping the race", "Mending the wheel"]

@@ -86,10 +86,12 @@ class Outline:
     Attributes:
         pages: The lines of each page, with the levels of those that are headings.
         unfound: By page, the entries whose titles it lacks.
+        titles: The entries whose titles were found.
     """
 
     pages: list[list[Line]]
     unfound: dict[int, list[Line]]
+    titles: list[str]
 
     def complete(self, pages: Iterable[list[Line]]) -> list[list[Line]]:
         """Return pages with the entries whose titles they lack: each ends the section above the place it points to.
@@ -112,22 +114,25 @@ def read_outline(document: pypdfium2.PdfDocument, pages: Sequence[Sequence[Line]
     bookmarks = _read_bookmarks(document)
     text_type = _find_text_type(pages)
     marked = [list(page) for page in pages]
+    titles: list[str] = []
     others: list[_Bookmark] = []
     for bookmark in bookmarks:
         # Some programs let an entry point to the place just before its title.
         near = marked[bookmark.page : bookmark.page + 2]
-        if not any(_mark(page, _find(page, bookmark, text_type), bookmark, text_type) for page in near):
+        if any(_mark(page, _find(page, bookmark, text_type), bookmark, text_type) for page in near):
+            titles.append(bookmark.title)
+        else:
             others.append(bookmark)
-    matches = len(bookmarks) - len(others)
+    matches = len(titles)
     if matches < _MIN_MATCHES or 2 * matches < len(bookmarks):
-        return Outline([list(page) for page in pages], unfound={})
+        return Outline([list(page) for page in pages], unfound={}, titles=[])
     unfound: dict[int, list[Line]] = defaultdict(list)
     for bookmark in others:
         page = marked[bookmark.page]
         if not _mark(page, _find_like(page, bookmark, text_type), bookmark, text_type):
             unfound[bookmark.page].append(bookmark.line)
     completed = [_join_further_lines(page, text_type) for page in marked]
-    return Outline(completed, unfound)
+    return Outline(completed, unfound, titles)
 
 
 def _read_bookmarks(document: pypdfium2.PdfDocument) -> list[_Bookmark]:

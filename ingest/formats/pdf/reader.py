@@ -164,7 +164,7 @@ def _page_texts(bodies: Sequence[Sequence[Line]], pages: Sequence[_Page]) -> lis
 def _bodies(document: pypdfium2.PdfDocument, pages: Sequence[_Page]) -> list[list[Line]]:
     """Return the lines of each page without running heads and feet; those that divide a word are joined."""
     outline = read_outline(document, [page.lines for page in pages])
-    titles: list[str] = []
+    titles = list(outline.titles)  # running heads have them even where the pages have longer ones
     for lines in outline.pages:
         titles += [line.text for line in lines if line.level]
     pages_of_text = mark_compounds(join_names(without_running_lines(outline.pages, titles)))

@@ -95,7 +95,8 @@ def test_a_search_shows_people_all_hits_in_the_order_of_their_rank(arag, tmp_pat
     assert (code, len(similarities)) == (0, 12)
     assert similarities == sorted(similarities, reverse=True)
     assert out.startswith(
-        "The chunks nearest in meaning, with their similarity, and 1 with the same sentences (more: -k 24):"
+        "The best chunks by meaning and words, with their similarity in meaning, and 1 with the same sentences "
+        "(more: -k 24):"
     )
     assert "menu.md" not in out  # a label is near to a short query, and says nothing
 
@@ -110,6 +111,19 @@ def test_a_search_shows_people_all_hits_in_the_order_of_their_rank(arag, tmp_pat
     assert "The best 2 of 14 chunks" in out  # the best of each keyword
     assert "(more: -k 4):" in out
     assert "All are shown:" in arag("search", "keyword", "keeper", *place, "-k", 14)[1]
+
+
+def test_a_search_by_meaning_ranks_with_the_words_of_the_question(arag, tmp_path):
+    menus = ["first", "second", "third", "fourth", "fifth"]
+    docs = {f"{menu}.md": f"Open the {menu} menu to choose the colour of the page." for menu in menus}
+    docs["notes.md"] = "The variable PAGE_TINT is read at the start."
+    place = ["--index", tmp_path / "index"]
+    arag("ingest", write_corpus(tmp_path / "docs", docs), *place)
+
+    out = arag("search", "semantic", "How do I choose the colour of a page with PAGE_TINT?", *place)[1]
+    found = re.findall(r"(?m)^\[(.*):0\] \((\d\.\d\d)", out)
+    assert found[0][0] == "notes.md"
+    assert float(found[0][1]) < float(found[1][1])
 
 
 def test_a_hit_by_meaning_also_shows_the_sentence_with_rare_words_of_the_question(arag, tmp_path):

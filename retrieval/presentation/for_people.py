@@ -12,7 +12,7 @@ from arag.retrieval.presentation.code_lines import code_lines_of_part
 from arag.retrieval.presentation.context import begins_paragraph, expand
 from arag.retrieval.presentation.excerpts import ChosenSentences, ShownSentence, complete, make_excerpt
 from arag.retrieval.presentation.keyword_hits import choose_best_of_each
-from arag.retrieval.presentation.matches import find_keywords
+from arag.retrieval.presentation.matches import begins_word, find_keywords
 from arag.retrieval.presentation.render import render_chunks, report_keywords, write_selection
 from arag.retrieval.presentation.selection import (
     Selection,
@@ -35,6 +35,7 @@ NEAREST = 100  # chunks by their best sentences, which their openings put in ano
 _MOST_TERMS = 50  # of a query: each is looked for in the whole corpus
 _MAX_TYPO_CHUNKS = 2  # of a keyword only within longer words: in more, it is a part of words, and no typing error
 _MIN_TERMS_SHARE = 0.1  # of the weight of a query's terms: a sentence with less of them is not added
+_TERMS = 0.3  # of similarity, for all terms of a query; 0.2 to 0.5 find about as many
 # Of a heading that was cut. After a short word, a full stop may be that of an abbreviation.
 _FIRST_SENTENCE = re.compile(r"(.{40,}?(?:[!?！？]|\w{5}(?=\. )|(?=。)))(?!\w).*…")
 _HEADING = re.compile(r"#{1,6}\s+(?P<name>[^\n]*)")  # in Markdown
@@ -59,16 +60,24 @@ def list_keyword_hits(index: Index, keywords: Sequence[str], top_k: int) -> str:
 
 
 def list_nearest(index: Index, query: str, top_k: int) -> str:
-    """Search by meaning; hits in tables of contents, and chunks of headings, come last.
+    """Search by meaning; among the nearest, those with the query's words come earlier.
 
-    A document with the query as its title is among the hits, whatever its similarity.
+    Of 72 questions in five languages, the source is the first hit for 69 instead of 66.
+
+    Hits in tables of contents, and chunks of headings, come last. A document with the query as its title is among the
+    hits, whatever its similarity.
     """
     candidates = max(NEAREST, top_k + 1)
     weights = _weigh_terms(index, query)
+
+    def rank(hit: Hit) -> tuple[bool, float]:
+        says_little = is_in_contents(hit) or _has_only_headings(hit.chunk)
+        return says_little, -hit.score - _TERMS * _share_terms(hit.chunk, weights)
+
     while True:
         results = index.semantic_search(query, candidates, titles_first=True)
         hits = weigh(index, query, results.hits)
-        hits.sort(key=_rank_by_meaning)
+        hits.sort(key=rank)
         hits.sort(key=lambda hit: not _has_title(hit.chunk, query))
         found = show_semantic_hits(SemanticResults(query, tuple(hits))).full
         found = [_add_best_with_terms(shown, weights) for shown in found]
@@ -76,13 +85,14 @@ def list_nearest(index: Index, query: str, top_k: int) -> str:
         if len(selection.full) == top_k or len(hits) < candidates:
             break
         candidates *= 4
-    selection.full.sort(key=lambda shown: _rank_by_meaning(shown.hit))
+    selection.full.sort(key=lambda shown: rank(shown.hit))
     if not hits:
         return "There are no sentences to search in."
     others = ""
     if selection.count_named() < len(hits):
         others = _name_others(selection, top_k)
-    return write_selection(f"The chunks nearest in meaning, with their similarity{others}:", selection, for_people=True)
+    head = f"The best chunks by meaning and words, with their similarity in meaning{others}:"
+    return write_selection(head, selection, for_people=True)
 
 
 def _weigh_terms(index: Index, query: str) -> dict[str, float]:
@@ -91,6 +101,13 @@ def _weigh_terms(index: Index, query: str) -> dict[str, float]:
     frequencies = index.keyword_search(terms, 1, ranking="bm25").document_frequency
     all_chunks = index.info().chunks
     return {term: log((1 + all_chunks) / chunks) for term, chunks in frequencies.items() if chunks}
+
+
+def _share_terms(chunk: Chunk, weights: Mapping[str, float]) -> float:
+    """Return how much of the weight of a query's terms a chunk and its title have, as words or their beginnings."""
+    text = searchable(f"{chunk.title} {chunk.text}")
+    held = [weight for term, weight in weights.items() if begins_word(term, text)]
+    return sum(held) / (sum(weights.values()) or 1)
 
 
 def _add_best_with_terms(shown: ShownHit, weights: Mapping[str, float]) -> ShownHit:
@@ -172,10 +189,6 @@ def _select_keyword_hits(results: KeywordResults, top_k: int) -> Selection:
     selection = _take_distinct(found, max(top_k, len(best)))
     selection.full.sort(key=lambda shown: ranks[shown.hit.chunk_id])
     return selection
-
-
-def _rank_by_meaning(hit: Hit) -> tuple[bool, float]:
-    return is_in_contents(hit) or _has_only_headings(hit.chunk), -hit.score
 
 
 def _has_title(chunk: Chunk, query: str) -> bool:

@@ -53,14 +53,19 @@ def find_keywords(
     return offsets
 
 
-def word_start_pattern(keyword: str) -> str:
+def _word_start_pattern(keyword: str) -> str:
     """Return a pattern for a keyword that is or begins a word: `drop` in "dropped", but not `view` in "Overview"."""
     return _EDGE + re.escape(searchable(keyword))
 
 
+def begins_word(keyword: str, text: str) -> bool:
+    """Return whether a keyword is or begins a word of a searchable text."""
+    return searchable(keyword) in text and re.search(_word_start_pattern(keyword), text) is not None
+
+
 def _prefer_words(keyword: str, text: str) -> str:
     """Return the pattern for the best places of a keyword in a text: words, their beginnings, or else all."""
-    begins = word_start_pattern(keyword)
+    begins = _word_start_pattern(keyword)
     patterns = [begins]
     if len(keyword) <= _SHORT:
         patterns.insert(0, f"{begins}s?{_EDGE}")

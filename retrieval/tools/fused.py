@@ -13,7 +13,7 @@ from arag.retrieval.index import Index
 from arag.retrieval.presentation.context import expand
 from arag.retrieval.presentation.excerpts import ShownSentence
 from arag.retrieval.presentation.for_people import NEAREST, without_contents
-from arag.retrieval.presentation.matches import find_keywords, prefer_whole_words, word_start_pattern
+from arag.retrieval.presentation.matches import begins_word, find_keywords, prefer_whole_words
 from arag.retrieval.presentation.render import list_closest
 from arag.retrieval.presentation.selection import (
     Selection,
@@ -72,7 +72,8 @@ def find_passages(index: Index, query: str) -> tuple[list[Passage], dict[str, li
     rarest = set[str]() if _is_asked(query) else _find_rarest(by_keyword)
 
     def begun_in(hit: Hit) -> set[str]:
-        return {keyword for keyword in hit.keyword_counts if _begins_word(keyword, hit.chunk)}.union(hit.in_name)
+        text = searchable(hit.chunk.text)
+        return {keyword for keyword in hit.keyword_counts if begins_word(keyword, text)}.union(hit.in_name)
 
     def has_all(hit: Hit) -> bool:
         begun = begun_in(hit)
@@ -209,11 +210,6 @@ def _with_context(shown: ShownHit, matched: list[int]) -> ShownHit:
     sentences = without_contents(chunk, kept)
     best = matched[0] if matched else None
     return replace(shown, excerpt=replace(shown.excerpt, sentences=tuple(sentences), best=best))
-
-
-def _begins_word(keyword: str, chunk: Chunk) -> bool:
-    """Return whether a keyword is or begins a word of a chunk."""
-    return re.search(word_start_pattern(keyword), searchable(chunk.text)) is not None
 
 
 def _order_sentences(shown: ShownHit, by_keyword: KeywordResults) -> list[int]:

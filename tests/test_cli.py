@@ -657,6 +657,8 @@ def test_a_phrase_that_is_not_found_may_be_meant_as_words(arag, index):
     assert err == f"Words in quotes are one phrase; to search for each word: {command}\n"
     assert arag("search", "keyword", "lens", "Petrel", "--index", index)[2] == ""
     assert arag("search", "keyword", "Grey Petrel", "--index", index)[2] == ""
+    _, out, err = arag("search", "keyword", "Odvar Felisk", "--index", index)  # its documents spell him otherwise
+    assert ("spelled Odvár Félisk" in out, err) == (True, "")
     assert arag("search", "keyword", "xyzzy", "--index", index)[2] == ""
 
 

@@ -298,6 +298,9 @@ def _explain_phrases(context: typer.Context, index: Index, keywords: list[str]) 
     if (len(words) == len(keywords) and without_quotes == keywords) or index.keyword_search(keywords, 1).hits:
         return
     if without_quotes == keywords:
+        respelled = index.keyword_search(keywords, 1, ranking="bm25")
+        if any(hit.keyword_counts for hit in respelled.hits):
+            return  # such as `25°C` for `25 °C`
         command = propose(context, ["keyword", *words])
         err.print(f"Words in quotes are one phrase; to search for each word: {command}")
     elif all(without_quotes):

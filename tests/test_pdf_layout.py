@@ -119,6 +119,16 @@ def test_a_footnote_is_not_in_the_sentence_that_goes_on_on_the_next_page(read):
     assert "mill\n\n1 The mill was built in May.\n\nand" in read("a.pdf", pages.finish()).text
 
 
+def test_a_footnote_with_the_asterisk_of_tex_is_not_in_the_sentence_above_it(read):
+    pages = Pages()
+    pages.lines(72, 700, ["The yard holds twelve carts.", "They belong to the mill"])
+    end = pages.text(72, 664, "∗", 8, "Symbol")
+    pages.text(end, 664, "The mill was built in May.", 8)
+    pages.show()
+    pages.lines(72, 700, ["and to its tenants.", "They pay for them."])
+    assert "mill\n\n∗The mill was built in May.\n\nand" in read("a.pdf", pages.finish()).text
+
+
 def test_a_foot_is_not_in_the_sentence_that_goes_on_on_the_next_page(read):
     pages = Pages()
     pages.lines(72, 700, ["The yard holds twelve carts.", "They belong to the mill"])

@@ -11,7 +11,7 @@ from arag.ingest.formats.typography import Line
 
 _CLOSING = r"”’»)\]\"'"
 _INTERRUPTED = re.compile(rf"[^.!?:;。！？{_CLOSING}][{_CLOSING}]*$")  # a line that does not end a sentence
-_NOTE = re.compile(r"(?:\[?\d{1,3}\]?|[*†‡§¶])(?:\s+[^\W\d_]|[^\W\d_]{2})")  # its number and its first word
+_NOTE = re.compile(r"(?:\[?\d{1,3}\]?|[*∗†‡§¶])(?:\s+[^\W\d_]|[^\W\d_]{2})")  # its number and its first word
 _GLUED = re.compile(r"(\d{1,3})(?=[A-ZÀ-ÞА-Я][a-zß-ÿа-я]|[AI] )")  # a number before the first word of its note
 _NUMBER = re.compile(r"(?<!\S)\[?(\d{1,3})\]?(?![\w.])")  # in a text, perhaps of a note
 _BOTTOM = attrgetter("bottom")

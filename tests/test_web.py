@@ -363,6 +363,18 @@ def test_a_hit_shows_the_sentence_below_a_name_and_the_one_after_a_condition(tmp
         assert "Wet it a little." in search(client, q='"thumb is dry"').select_one(".hits").text
 
 
+def test_a_hit_does_not_repeat_its_title(tmp_path):
+    centred = "\n    Oak wheels\n\n    By a miller\n\n1. Mill\n\nThe mill turns. It is old.\n\n2. End\n\nThe end."
+    location = write_index(tmp_path, {"a.txt": centred, "b.txt": "Oak wheels"})
+    with open_index(location, embedder=HashEmbeddings()) as index:
+        app = Site(index, agent=None, model="", reports=None).make_app("token", 80)
+        client = TestClient(app, base_url="http://localhost", cookies={"arag-80": "token"})
+        hits = search(client, q="oak mill").select(".hits li")
+    shown = {hit.select("p a")[-1].get_text(): texts(hit.select("p[dir]:not(.note)")) for hit in hits}
+    assert shown["a.txt"][0] == "The mill turns."
+    assert shown["b.txt"] == ["Oak wheels"]
+
+
 @pytest.mark.parametrize(
     ("paragraph", "has_one_width"),
     [

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
@@ -27,7 +27,7 @@ from arag.retrieval.search.contents import is_in_contents
 from arag.retrieval.search.spellings import swap_apostrophes
 from arag.retrieval.tools.retriever import is_quoted, list_keywords, list_quoted
 from arag.retrieval.types import Chunk, Hit, KeywordResults, SemanticResults
-from arag.text.normalise import searchable
+from arag.text.normalise import is_title, searchable
 
 HITS = 30  # of each search, and of both together
 _NEAR = 10  # if no keyword is anywhere
@@ -207,9 +207,14 @@ def _with_context(shown: ShownHit, matched: list[int]) -> ShownHit:
         is_text = chunk.sentences[sentence.position].embedded and re.search(r"\w", sentence.text)
         if sentence.position in matched or (is_text and sentence.position in context):
             kept.append(sentence)
-    sentences = without_contents(chunk, kept)
+    sentences = without_contents(chunk, _without_title(chunk, kept))
     best = matched[0] if matched else None
     return replace(shown, excerpt=replace(shown.excerpt, sentences=tuple(sentences), best=best))
+
+
+def _without_title(chunk: Chunk, sentences: Sequence[ShownSentence]) -> Sequence[ShownSentence]:
+    """Return sentences without the document's title, which is named above them, unless there are no others."""
+    return [sentence for sentence in sentences if not is_title(sentence.text, chunk.title)] or sentences
 
 
 def _order_sentences(shown: ShownHit, by_keyword: KeywordResults) -> list[int]:

@@ -51,10 +51,11 @@ _MARKUP_ADVICE = {
 _ADVICE = {
     (".7z", ".bz2", ".deb", ".rar", ".rpm", ".tar", ".tgz", ".xz", ".zip", ".zst"): "unpack it",
     (".hwp", ".indd", ".pages", ".pub", ".sxw", ".vsd", ".vsdx", ".wpd", ".wps"): "save it as .docx or .pdf",
-    (".azw", ".azw3", ".djvu", ".mobi", ".oxps", ".ps", ".xps"): "convert it to .pdf or .epub",
+    (".azw", ".azw3", ".djvu", ".dvi", ".mobi", ".oxps", ".ps", ".xps"): "convert it to .pdf or .epub",
     (".numbers", ".sxc", ".wk1", ".xlsb"): "save it as .xlsx",
     (".key", ".sxi"): "save it as .pptx or .pdf",
     (".accdb", ".db", ".dbf", ".mdb", ".parquet", ".sav", ".sqlite"): "export its tables as .csv",
+    (".info",): "write its text with info --subnodes --output",
     (".pst", ".ost"): "export its emails as .mbox or .eml",
 }
 
@@ -337,8 +338,7 @@ def _advise(path: Path) -> str:
     inner = inner_path(path)
     extension = inner.suffix.lower()
     text = first_text(path)
-    is_unread_inside = not text or extension in NOT_IN_GZIP
-    if inner != path and is_unread_inside:
+    if inner != path and extension in NOT_IN_GZIP:
         return "unpack it"
     for extensions, advice in (_MARKUP_ADVICE if text else _ADVICE).items():
         if extension in extensions:

@@ -838,6 +838,7 @@ def test_a_text_whose_file_has_a_common_name_is_called_as_its_first_heading(make
         ("a.md", "## News\n\nOil.\n\n# Lamps\n\nCotton.\n\n## Wicks", "Lamps"),
         ("a.txt", "v1.5 Sun Oct 16 16:32:32 CEST 2005", ""),
         ("a.txt", "v1.5 2005/10/16", ""),
+        ("a.txt", "v1.4 : 15/05/2014", ""),
         ("a.txt", "Public domain. (Written by Ann Lee, 2004.)", ""),
         ("a.txt", "#!/bin/sh", ""),
     ],

@@ -26,7 +26,7 @@ _RULE = re.compile(r"[-=~*#_.]{3,}")  # also of several signs
 # A first line that is no title: of a key, of code, of a log with its date or author, and one with an address.
 _NO_TITLE = re.compile(
     r"-{3,}|[%#]|\$Id\b|\d{4}-\d\d-\d\d\b|\w+::"
-    r"|v\d+\.\d[\w.]*(?:\s+\W?\d|\s+(?:[A-Z][a-z]{2}\s+){2}\d|$)"  # a version, with its date
+    r"|v\d+\.\d[\w.]*(?:\s\W*\d|\s+(?:[A-Z][a-z]{2}\s+){2}\d|$)"  # a version, with its date
     r"|.*(?:\S@\w|://)"
 )
 # Of sections; where others follow, the first one is no title of the whole.

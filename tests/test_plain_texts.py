@@ -379,6 +379,14 @@ def test_an_ebook_is_read_chapter_by_chapter_like_web_pages(readers, tmp_path):
     assert (content.title, dict(content.metadata)) == ("Lamps", {"author": "Ann Lee", "date": "1880-05-03"})
 
 
+def test_a_file_whose_places_are_chapters_of_an_ebook_is_read_once(readers, tmp_path):
+    items = "<item id='{0}' href='text/a.xhtml#{0}' media-type='application/xhtml+xml'/>"
+    package = OPF.replace("</manifest>", f"{items.format('c')}{items.format('d')}</manifest>")
+    package = package.replace("</spine>", "<itemref idref='c'/><itemref idref='d'/></spine>")
+    content = readers.read(book(tmp_path / "a.epub", "<p>One.</p>", "<p>Two.</p>", **{"O/c.opf": package}))
+    assert (content.text, content.damage) == ("One.\n\nTwo.", ())
+
+
 @pytest.mark.parametrize(("start", "title"), [("<h1>All our lamps</h1>", "All our lamps"), ("<p>x</p>", "")])
 def test_the_name_of_its_file_is_no_title_of_an_ebook(readers, tmp_path, start, title):
     assert readers.read(book(tmp_path / "Lamps.epub", start, "<p>The mill stands.</p>")).title == title

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from urllib.parse import unquote
+from urllib.parse import unquote, urldefrag
 from zipfile import BadZipFile, ZipFile
 
 from lxml import etree
@@ -46,7 +46,8 @@ def read_ebook(path: Path) -> Content:
 def _read(archive: ZipFile) -> Content:
     package_name = _parse(archive.read(_CONTAINER)).find(".//{*}rootfile").get("full-path")
     package = _parse(archive.read(package_name))
-    chapters = list(_chapter_names(package, posixpath.dirname(package_name)))
+    folder = posixpath.dirname(package_name)
+    chapters = list(dict.fromkeys(_chapter_names(package, folder)))  # several items may be places in one file
     if not chapters:
         raise DamagedError("no chapters")
     if _ENCRYPTION in archive.namelist():
@@ -100,7 +101,8 @@ def _chapter_names(package: etree._Element, folder: str) -> Iterator[str]:
         if item is None or item.get("media-type") not in _PAGES:
             continue
         if "nav" not in item.get("properties", "").split():
-            yield posixpath.normpath(posixpath.join(folder, unquote(item.get("href", ""))))
+            name, _ = urldefrag(item.get("href", ""))
+            yield posixpath.normpath(posixpath.join(folder, unquote(name)))
 
 
 def _check_encryption(data: bytes, chapters: list[str]) -> None:

@@ -138,6 +138,32 @@ def test_a_declaration_of_doxygen_is_a_line(read):
     assert read("b.html", f"{labelled}<p>Lights it.").text == "void light ( Lamp & lamp, int n ) inline\n\nLights it."
 
 
+@pytest.mark.parametrize(
+    ("html", "text"),
+    [
+        (
+            "<table class=FOOTNOTES><tr><td>[1]<td><p>Oil.<tr><td>[2]</td><td><p>Wick.</table>",
+            "[1] Oil.\n\n[2] Wick.",
+        ),
+        (
+            "<table class=menu><tr><td>• <a href=a.html>Oil</a>:</td><td>&nbsp;</td><td>How to fill it.</table>",
+            "• Oil: How to fill it.",
+        ),
+        (
+            "<div class='admonitionblock note'><table><tr><td><div class=title>Note</div><td>It is hot.</table></div>",
+            "Note\n\nIt is hot.",
+        ),
+        (
+            "<table class='indextable genindextable'><tr><td><ul><li>lamp<li>oil</ul><td><ul><li>wick</ul></table>",
+            "- lamp\n- oil\n- wick",
+        ),
+        ("<table><tr><th>Jump to:<td><a class=summary-letter href='#L'>L</a></table><p>lamp: 3", "lamp: 3"),
+    ],
+)
+def test_tables_in_which_generators_of_manuals_lay_out_a_page_hold_no_data(read, html, text):
+    assert read("a.html", html).text == text
+
+
 def test_a_page_that_shows_what_a_search_in_doxygen_finds_is_left_out(read):
     page = "<body class=SRPage><div class=SRStatus>Loading...</div>"
     assert read("a.html", page).why_skipped == "a page that only leads to another"

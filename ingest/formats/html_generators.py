@@ -1,4 +1,4 @@
-"""What the style sheets of Doxygen and Javadoc lay out in a web page: headings, code, lines and tables."""
+"""What generators of manuals lay out in a web page: headings, code, lines and tables, and tables that hold no data."""
 
 from __future__ import annotations
 
@@ -8,12 +8,19 @@ _DOXYGEN_TITLE = etree.XPath("//div[@class = 'headertitle']/div[@class = 'title'
 _SUMMARY = "//div[contains(@class, 'summary-table')]"
 _HEADER = "div[contains(@class, 'table-header')]"
 _ROW_STARTS = etree.XPath(f"{_SUMMARY}/div[(position() - 1) mod count(../{_HEADER}) = 0]")
+# Footnotes of Jade, menus of Texinfo, notes of Asciidoctor, and the columns of an index of Sphinx hold no data.
+_LAYOUT = etree.XPath(
+    "//table[@class = 'FOOTNOTES' or @class = 'menu' or contains(@class, 'genindextable')]"
+    " | //div[contains(@class, 'admonitionblock')]/table"
+)
 _SHOWN_AS = {
     "pre": etree.XPath("//div[@class = 'fragment'][div/@class = 'line']"),
     # The declaration of a function, with its labels, is shown as one row.
     "tr": etree.XPath("//table[@class = 'mlabels' or @class = 'memname'][not(ancestor::table/@class = 'mlabels')]"),
+    # The letters of an index of Texinfo are links to places in it.
+    "nav": etree.XPath("//table[not(descendant::table)][descendant::a[starts-with(@class, 'summary-letter')]]"),
     "span": etree.XPath(
-        "//pre/div[@class = 'line']"
+        "//pre/div[@class = 'line'] | //table[@class = 'FOOTNOTES']//p"
         " | //tr[@class = 'mlabels' or @class = 'memname']/descendant::*[self::table or self::tr or self::td]"
     ),
     "th": etree.XPath(f"{_SUMMARY}/{_HEADER}"),
@@ -34,3 +41,5 @@ def mark_generated(page: etree._Element) -> None:
     for name, find in _SHOWN_AS.items():
         for element in find(page):
             element.tag = name
+    for table in _LAYOUT(page):
+        table.tag = "div"

@@ -93,7 +93,7 @@ class Progress:
         if self.phase in {"loading", "publishing"}:
             return ""
         if self.phase in {"checking", "repairing"}:
-            return f"{self.share:.0%}" if self.done else ""
+            return self._percent if self.done else ""
         if self.phase == "copying":
             return f"{self.done:,} of {count(self.total or 0, 'chunk')}"
         if self.phase == "listing":
@@ -102,13 +102,18 @@ class Progress:
         # files, so beside those of a sample it would mislead.
         has_begun = self.phase != "reading" or self.files_read > 0 or self.files < 2
         tells_share = has_begun and self.phase != "sampling"
-        parts = [f"{self.share:.0%}"] if self.total is not None and tells_share else []
+        parts = [self._percent] if self.total is not None and tells_share else []
         parts += self._count_read()
         if self.ocr_pages:
             parts.append(count(self.ocr_pages, "scanned page"))
         if self.documents and not self.has_changes:
             parts.append("nothing new")
         return ", ".join(parts)
+
+    @property
+    def _percent(self) -> str:
+        """The share, rounded down: 100% is the end."""
+        return f"{int(100 * self.share)}%"
 
     def _count_read(self) -> list[str]:
         """Return the files that are read of all, and the documents if these are others: a file may have many."""

@@ -310,6 +310,8 @@ def test_lines(arag, tmp_path, monkeypatch):
     )
     early = {**FIGURES, "phase": "reading", "documents": 0, "files": 9, "seconds_left": None}
     assert str(Progress(**early)).startswith("Reading: 0 of 9 files")
+    nearly = {**FIGURES, "phase": "reading", "done": 997, "total": 1_000, "documents": 1, "files": 9, "files_read": 1}
+    assert str(Progress(**nearly)).startswith("Reading: 99%, 1 of 9 files")
     sample = {**early, "phase": "sampling", "files_read": 7, "done": 1}
     assert str(Progress(**sample)).startswith("Reading a sample: 7 of 9 files")
     copying = {**FIGURES, "phase": "copying", "seconds_left": None}

@@ -107,8 +107,10 @@ class Context(BaseModel):
         try:
             super().__init__(**given)
         except ValidationError as error:
-            known = ", ".join(type(self).model_fields)
-            message = f"the settings are not valid: {list_faults(error)}. Valid settings: {known}"
+            message = f"the settings are not valid: {list_faults(error)}"
+            known = type(self).model_fields
+            if not settings.keys() <= known.keys():
+                message += f". Valid settings: {', '.join(known)}"
             raise InputError(message) from None  # pydantic's error shows an address with its credentials
 
     @field_validator("scope", mode="before")

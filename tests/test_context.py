@@ -203,7 +203,8 @@ def test_a_parents_own_context_counts_where_it_is_one_of_ours(small_index):
 @pytest.mark.parametrize(
     ("context", "message"),
     [
-        ({"max_steps": 101}, "max_steps: Input should be less than or equal to 100. Valid settings: model, "),
+        ({"max_steps": 101}, "the settings are not valid: max_steps: Input should be less than or equal to 100"),
+        ({"max_step": 10}, ". Valid settings: model, "),
         ({"model": "openai:gpt@https://example.com/v1"}, "a run's model is provider:model, without an address"),
         ({"model": "HuggingFace:organisation/model"}, "never from the model hub"),
         ({"scope": {"where": {"a": {"$like": 1}}}}, "scope"),

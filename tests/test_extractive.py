@@ -224,6 +224,8 @@ def test_where_no_sentence_answers_it_says_so_and_lists_passages(question, text)
         ("Womit hält der Wehr-Schieber das Wasser zurück?", "Der Schieber am Wehr hält das Wasser zurück.", True),
         ("Les roues peuvent-elles tourner sans eau ?", "Les roues ne peuvent tourner sans eau.", True),
         ("¿Para qué sirve la rueda?", "La rueda sirve para moler el trigo.", True),
+        ("¿Cómo cambio la rueda del molino?", "Haga los cambios aquí.\n- Fotos de la rueda del molino", False),
+        ("¿Cómo cambio la rueda del molino?", "Para cambiar la rueda del molino, pare el agua.", True),
         ("Combien coûte la roue du moulin ?", "La roue du moulin est en chêne.", False),
         ("Combien de roues a le moulin de Sarn ?", "Le moulin de Sarn a trois roues.", True),
         ("In welchem Jahr wurde das Wehr 2 gebaut?", "Das Wehr 2 wurde aus Stein gebaut.", False),
@@ -237,6 +239,11 @@ def test_where_no_sentence_answers_it_says_so_and_lists_passages(question, text)
 def test_an_answer_in_another_language_has_what_the_question_asks_for(question, text, is_answer):
     first, *_ = quotes(question, f"[log:0] Log\n{text}")
     assert (first != NO_ANSWER) == is_answer
+
+
+def test_a_german_question_that_begins_with_was_is_not_english():
+    first, *_ = quotes("Was ist ein Drosselrad?", "[log:0] Log\nDas Wehr ist ein Teil der Mühle.")
+    assert first.startswith("Nothing")
 
 
 @pytest.mark.parametrize(

@@ -150,8 +150,11 @@ def tells_when(question: str, words: set[str], text: str) -> bool:
 def may_answer_foreign(question: str, title: str, text: str) -> bool:
     """Return whether a sentence has what a question in another language than English asks for.
 
-    A question for a number or a year needs one that it does not have itself, and a version must be the one asked for.
+    It must be a statement. A question for a number or a year needs one that it does not have itself, and a version must
+    be the one asked for.
     """
+    if only_asks(text) or not is_statement(text):
+        return False
     if _ASKS_FOREIGN_HOW_MANY.search(question) and not _FOREIGN_NUMBER.search(_without_asked(text, question)):
         return False
     said = find_versions(f"{title} {text}")

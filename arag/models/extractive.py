@@ -350,14 +350,17 @@ def _answer(notes: Notes, quotes: Sequence[Sentence], coverage: Coverage) -> str
 
 def _find_answers(notes: Notes, quotes: Sequence[Sentence], coverage: Coverage) -> list[Sentence]:
     """Return the quotes that may answer the question; none if the quotes leave out too much of it."""
-    shares = [coverage.weigh(coverage.find(quote)) for quote in quotes]
-    said = frozenset[str]().union(*map(coverage.find, quotes))
-    needed = _MIN_TOGETHER if _is_in_english(notes.question) else _MIN_FOREIGN_TOGETHER
-    if max(shares) < _MIN_SHARE or coverage.weigh(said) < needed:
-        return []
-    if _is_in_english(notes.question) and len(said) <= len(coverage.words) / 2:
-        return []  # of "who invented the telephone", all telephones say a half
+    is_in_english = _is_in_english(notes.question)
     answers = [quote for quote in quotes if coverage.find(quote) and _may_answer(quote, notes, coverage)]
+    # In English, a sentence that only leads to the answer counts, too: the rules know better there what answers.
+    telling = quotes if is_in_english else answers
+    shares = [coverage.weigh(coverage.find(quote)) for quote in telling]
+    said = frozenset[str]().union(*map(coverage.find, telling))
+    needed = _MIN_TOGETHER if is_in_english else _MIN_FOREIGN_TOGETHER
+    if max(shares, default=0.0) < _MIN_SHARE or coverage.weigh(said) < needed:
+        return []
+    if is_in_english and len(said) <= len(coverage.words) / 2:
+        return []  # of "who invented the telephone", all telephones say a half
     said = frozenset[str]().union(*map(coverage.find, answers))
     if not said.issuperset(find_asked_versions(notes.question)):
         return []
@@ -375,7 +378,7 @@ def _may_answer(quote: Sentence, notes: Notes, coverage: Coverage) -> bool:
         return True
     if _is_in_english(question):
         return may_answer(question, _list_stems(question), quote.text)
-    return not only_asks(quote.text) and may_answer_foreign(question, f"{quote.title} {quote.headings}", quote.text)
+    return may_answer_foreign(question, f"{quote.title} {quote.headings}", quote.text)
 
 
 def _answer_by_meaning(notes: Notes) -> str:

@@ -15,7 +15,7 @@ _MIN_SHARE = 0.1  # of all words
 _ENGLISH = frozenset(
     "a an and are as at be been but by can do for from had has have he her his i if in is it its me more no not of on "
     "one or our she so some than that the their there they this to was we were what when which who will with you your "
-    "die on over under was".split()
+    "die on over under was where how".split()
 )
 # The most common words of languages in Latin letters, without those that English has, too.
 _OTHERS = frozenset(
@@ -46,6 +46,7 @@ _QUESTION_WORDS = frozenset(
     "hoe waar waarom wanneer welke wie".split()
 )
 _FOREIGN = (_OTHERS | _QUESTION_WORDS) - _ENGLISH
+_ONLY_ENGLISH = _ENGLISH - _OTHERS - _QUESTION_WORDS  # "was" begins many German questions
 _OTHER_LETTERS = frozenset(
     "в во и из за к как какая какие какое какой когда который кто куда ли на не но о об от где для до что это по под "
     "почему при с сколько со у чем чего чему был была было были "
@@ -60,7 +61,7 @@ SHARED_WORDS = _ENGLISH & _OTHERS
 
 def has_english(text: str) -> bool:
     """Return whether a text has a common English word that no other language has."""
-    return any(word in _ENGLISH - _OTHERS for word in _WORD.findall(text.lower()))
+    return any(word in _ONLY_ENGLISH for word in _WORD.findall(text.lower()))
 
 
 def is_foreign(text: str) -> bool:

@@ -114,9 +114,10 @@ def preview(sources: list[str], location: str = "", **options: Unpack[IngestOpti
     check_options(options)
     documents: list[DocumentPreview] = []
     problems: list[Problem] = []
+    target = parse_location(location) if location else None
     with open_readers(options) as readers, _open_known(location) as view:
         meter = Meter(options.get("progress", False), phase="listing")
-        reader = make_source_reader(sources, readers, parse_location(location), options, meter, is_preview=True)
+        reader = make_source_reader(sources, readers, target, options, meter, is_preview=True)
         known = _Known(view, options.get("chunk_tokens"), reader)
         for item in reader.read():
             assigned = item if isinstance(item, Problem) else known.assign(item)

@@ -812,6 +812,12 @@ def test_a_dry_run_shows_its_progress_where_no_terminal_is(arag, tmp_path, monke
     assert "Done: 100%, 2 documents\n" in arag("ingest", docs, "--dry-run")[2]
 
 
+def test_a_dry_run_reads_the_folder_in_which_it_is_called(arag, tmp_path, monkeypatch):
+    monkeypatch.chdir(write_corpus(tmp_path / "docs", {"mills.md": "# Mills\n\nThey stand."}))
+    code, out, _ = arag("ingest", ".", "--dry-run")
+    assert (code, out.splitlines()[0]) == (0, "mills.md  Mills (1 chunk, 1 sentence)")
+
+
 def test_a_dry_run_shows_what_would_be_read_and_writes_nothing(arag, tmp_path):
     files = {
         "mills.md": "# Mills\n\nThey stand.\n\n## Wheels\n\nThey turn.\n\n### Oak\n\nIt lasts.",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from functools import lru_cache
-from itertools import filterfalse, islice, takewhile
+from itertools import filterfalse, islice
 from operator import attrgetter
 
 from lxml import etree
@@ -24,21 +24,21 @@ _MOSTLY = 0.9  # share of a row's letters that are in links
 _MIN_WORDS = 4  # of a text that says something
 # Themes put the whole page into a section.
 _OUTSIDE = "not(ancestor::article or ancestor::main or ancestor::section[not(.//main or .//*[@role = 'main'])])"
-# Elements that stand around a text by their kind; those that have a name; and whether one of these stands around it.
+# Elements that stand around a text by their kind.
 _AROUND = etree.XPath(f"(//header | //footer | //aside)[not(.//h1) and {_OUTSIDE}]")
-_NAMED = etree.XPath("//*[@class or @id or @role]")
 _FEET = etree.XPath(f"//div[contains(@class, 'footer') or contains(@id, 'footer')][{_OUTSIDE}]")
-# These and the texts beside links, in the order of the page.
-_FEET_AND_TEXTS = etree.XPath(
-    "//node()[self::div[contains(@class, 'footer') or contains(@id, 'footer')]"
-    " or self::text()[not(ancestor::a or ancestor::script or ancestor::style or ancestor::footer)]]",
+# In and below an element.
+_TEXTS_FROM = etree.XPath(
+    "(descendant::text() | following::text())"
+    "[not(ancestor::a or ancestor::script or ancestor::style or ancestor::footer)]",
     smart_strings=False,
 )
 _FOOT = re.compile(r"(?:(?:site|page|main|bottom|global|md|mw|wiki|nav|doc)[-_]?)?footer")
 _LINKS = etree.XPath("boolean(.//a[@href])")
 _TEXTS_BESIDE_LINKS = etree.XPath(".//text()[not(ancestor::a)]", smart_strings=False)
 _SEARCHES = etree.XPath(f"//form[contains(@action, 'search') and {_OUTSIDE}]")
-_IS_AROUND = etree.XPath(f"not(.//h1) and {_OUTSIDE}")
+_AROUND_TITLES = etree.XPath("//h1/ancestor::*")
+_TEXT_PARTS = etree.XPath("//article | //main | //section[not(.//main or .//*[@role = 'main'])]")
 _NAME = re.compile(
     r"(?:(?:site|page|main|top|bottom|left|right|global|md|mw|wiki)[-_]?)?"
     r"(?:nav(?:bar|header|footer|igation)?"
@@ -92,11 +92,11 @@ def find_empty_frame(page: etree._Element) -> list[etree._Element]:
 
 
 def _find_feet(page: etree._Element) -> Iterator[etree._Element]:
-    """Yield the feet of a page, below which it has no more text."""
-    feet = set(filter(_is_foot, _FEET(page)))
-    if feet:
-        below_text = takewhile(_is_no_text, reversed(_FEET_AND_TEXTS(page)))
-        yield from filter(feet.__contains__, below_text)
+    """Yield the feet of a page, the last one first: they and what is below them have no text beside links."""
+    for foot in reversed(list(filter(_is_foot, _FEET(page)))):
+        if any(map(_has_letters, _TEXTS_FROM(foot))):
+            return
+        yield foot
 
 
 def _is_foot(element: etree._Element) -> bool:
@@ -105,14 +105,14 @@ def _is_foot(element: etree._Element) -> bool:
     return any(map(_FOOT.fullmatch, names))
 
 
-def _is_no_text(found: etree._Element | str) -> bool:
-    return etree.iselement(found) or not any(map(str.isalnum, found))
+def _has_letters(text: str) -> bool:
+    return any(map(str.isalnum, text))
 
 
 def _has_only_links(foot: etree._Element) -> bool:
     """Return whether no letter of a foot stands beside its links, such as one to report a bug."""
     beside = "".join(_TEXTS_BESIDE_LINKS(foot))
-    return _LINKS(foot) and not any(map(str.isalnum, beside))
+    return _LINKS(foot) and not _has_letters(beside)
 
 
 def find_frame(page: etree._Element) -> set[etree._Element]:
@@ -127,9 +127,14 @@ def find_frame(page: etree._Element) -> set[etree._Element]:
 
 
 def _find_named(page: etree._Element) -> Iterator[etree._Element]:
-    for element in _NAMED(page):
+    # Found once, and the elements by no XPath, which is slow where it finds thousands.
+    text_parts = set(_TEXT_PARTS(page))
+    with_title = set(_AROUND_TITLES(page))
+    for element in page.iter("*"):
         names = " ".join(filter(None, map(element.get, _NAMING)))
-        if _is_name_of_frame(names) and _IS_AROUND(element):
+        if not _is_name_of_frame(names) or element in with_title:
+            continue
+        if text_parts.isdisjoint(element.iterancestors()):
             yield element
 
 

@@ -34,7 +34,10 @@ _SWITCHES = etree.XPath(
 )
 _HAS_BLOCKS = etree.XPath("boolean(.//p | .//div | .//ul | .//ol | .//table | .//h1 | .//h2 | .//h3 | .//h4)")
 # A click on a heading shows what it controls, such as the answer to a question.
-_CONTROLLED = etree.XPath("//*[self::h2 or self::h3 or self::h4 or self::h5 or self::h6 or self::dt]//@aria-controls")
+_CONTROLLED = etree.XPath(
+    "//*[@aria-controls][ancestor-or-self::*[self::h2 or self::h3 or self::h4 or self::h5 or self::h6 or self::dt]]"
+    "/@aria-controls"
+)
 # What LibreOffice hides for its authors; DocBook's link `[D]` below a picture, and its word "Note" where that would be
 # the definition of a term; Doxygen's links to what is below and above, tips and numbers of lines; buttons of Javadoc
 # and RDoc; Sphinx's contents of the page beside it.

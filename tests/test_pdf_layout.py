@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 
 import pytest
 from reportlab.lib.styles import ParagraphStyle
@@ -692,6 +693,43 @@ def test_prose_in_close_columns_is_no_table(read):
     pages = Pages()
     across(pages, 700, [(50, LEFT), (270, RIGHT)])
     assert " | " not in read("a.pdf", pages.finish()).text
+
+
+# --- listings ---
+
+
+def test_a_listing_keeps_its_columns_and_indents(read):
+    prose = [
+        "The sluice was measured in two ways, and the program",
+        "prints what each of them has found in these years:",
+    ]
+    printed = [
+        "        diff    lwr    upr p adj",
+        "oak-rye 3.33  -3.86 10.520 0.608",
+        "rye-elm -1.9  -8.84  5.051 0.885",
+        "elm-oak -6.57 -13.6  0.495 0.077",
+    ]
+    code = ["if (sluice) {", "    turn(wheel);", "}"]
+    pages = Pages()
+    pages.lines(72, 700, prose, 11)
+    for number, line in enumerate(printed):
+        for place, word in ((match.start(), match[0]) for match in re.finditer(r"\S+", line)):
+            pages.text(90 + 6 * place, 660 - 12 * number, word, 10, "Courier")
+    pages.lines(72, 600, prose, 11)
+    for number, line in enumerate(code):
+        pages.text(90 + 6 * (len(line) - len(line.lstrip())), 560 - 12 * number, line.strip(), 10, "Courier")
+    text = read("a.pdf", pages.finish()).text
+    assert "\n".join(printed) in text
+    assert "\n".join(code) in text
+    assert "|" not in text
+
+
+def test_a_table_in_the_only_type_of_a_page_has_cells(read):
+    pages = Pages()
+    for number, row in enumerate([("Mill", "Dues", "Year"), ("North", "14", "1801"), ("South", "16", "1802")]):
+        for x, cell in zip((72, 200, 300), row, strict=True):
+            pages.text(x, 700 - 16 * number, cell, 10, "Courier")
+    assert "Mill: North | Dues: 14 | Year: 1801" in read("a.pdf", pages.finish()).text
 
 
 # --- line ends ---

@@ -35,7 +35,8 @@ _DATED = re.compile(
 _LISTING = re.compile(r"\\\S+(?: \\\S+)* \d+ \\|.*\{%$")
 # The word `mono` of a font's name begins large or ends it: not in Monotype or Simonotta.
 _CODE_FONT = re.compile(
-    r"courier|(?-i:\bmono|Mono|MONO)(?!type)|mono(?![a-z])|^cm\w*tt|consol|typewriter|menlo|sf[a-z]*t[tl]\d|ec\w*tt\d",
+    r"courier|(?-i:\bmono|Mono|MONO)(?!type)|mono(?![a-z])|nimbusmon|^cm\w*tt|consol|typewriter|menlo"
+    r"|sf[a-z]*t[tl]\d|ec\w*tt\d",
     re.IGNORECASE,
 )
 _SUBSET_TAG = re.compile(r"^[A-Z]{6}\+")  # before the name of a font of which only a part is in the document

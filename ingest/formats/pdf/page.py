@@ -16,6 +16,7 @@ from arag.ingest.formats.pdf.fields import Field, insert_fields
 from arag.ingest.formats.pdf.fonts import Fonts
 from arag.ingest.formats.pdf.glyphs import read_text
 from arag.ingest.formats.pdf.joined import JoinedLetters
+from arag.ingest.formats.pdf.listings import keep_columns
 from arag.ingest.formats.pdf.lost_spaces import add_lost_spaces
 from arag.ingest.formats.pdf.margin import move_labels
 from arag.ingest.formats.pdf.pieces import Piece
@@ -55,9 +56,9 @@ def page_lines(page: pypdfium2.PdfTextPage, joined: JoinedLetters, fields: Seque
     tables, below = find_ruled_tables(lines, find_grids(page.page, text), fonts, text)
     found: list[_TextLine] = []
     for table in tables:
-        found += _lines(find_tables(find_rows(table.above), fonts))
+        found += _lines(find_tables(find_rows(keep_columns(table.above, fonts)), fonts))
         found += _lines(table.rows)
-    found += _lines(find_tables(find_rows(below), fonts))
+    found += _lines(find_tables(find_rows(keep_columns(below, fonts)), fonts))
     return _mark_entries([_make_line(line, fonts) for line in found])
 
 

@@ -160,6 +160,11 @@ class TestNames:
         assert text.lstrip().startswith(notes.replace("|", " "))
         assert text.endswith("\n\nName | Port | Tons | Since\n" + "\n".join(lines(table, sheet=True)[1:]))
 
+    def test_a_note_in_nearly_all_columns_is_no_header_above_a_shorter_note(self):
+        table = "Name|Port|Tons|Since\nGull|Orra|4|1880\nPetrel|Holm|5|1881"
+        shown = [line for line in lines(f"at|the|top\nor merging|cells\n{table}", sheet=True) if line]
+        assert shown == ["at the top", "or merging cells", *lines(table, sheet=True)]
+
     @pytest.mark.parametrize(
         ("settings", "table"),
         [

@@ -78,7 +78,13 @@ def _is_note(row: Row, below: Sequence[Row], width: int) -> bool:
     is_narrow = 2 * len(row) <= width
     if is_narrow:
         return True
-    full_row = next((other for other in below if len(other) >= width), nothing)
-    if full_row is following:
-        return names_columns(following)
-    return _ends_with_value(row) and _are_texts(full_row) and names_columns(full_row)
+    places = [place for place, other in enumerate(below) if len(other) >= width]
+    if not places:
+        return False
+    names, *rows = below[places[0] :]
+    if names is following:
+        return names_columns(names)
+    is_setting = _ends_with_value(row)
+    is_above_note = 2 * len(following) <= width and any(not _are_texts(other) for other in rows[:1])
+    may_be_note = is_setting or is_above_note
+    return may_be_note and _are_texts(names) and names_columns(names)

@@ -42,7 +42,7 @@ def find_source_lines(lines: Sequence[Sequence[Word]]) -> set[int]:
     return found
 
 
-def keep_columns(lines: Sequence[list[Word]], fonts: Fonts) -> list[list[Word]]:
+def keep_columns(lines: Sequence[Sequence[Word]], fonts: Fonts) -> list[Sequence[Word]]:
     """Return the lines of a page, and each line of a listing as one word with all its spaces.
 
     So code and what a program has printed keep their columns. A listing has several lines in letters of one width.
@@ -50,8 +50,8 @@ def keep_columns(lines: Sequence[list[Word]], fonts: Fonts) -> list[list[Word]]:
     printed = [is_code_font(fonts.type_of(line).font) for line in lines]
     if sum(printed) > _MOSTLY * len(lines):
         return list(lines)
-    kept: list[list[Word]] = []
-    listing: list[list[Word]] = []
+    kept: list[Sequence[Word]] = []
+    listing: list[Sequence[Word]] = []
     for line, is_printed in zip(lines, printed, strict=True):
         goes_on = is_printed and listing and _is_below(listing[-1][0], line[0])
         if not goes_on:
@@ -66,7 +66,7 @@ def _is_below(before: Word, word: Word) -> bool:
     return 0 < before.bottom - word.bottom < _MAX_PITCH * word.height
 
 
-def _lay_out(listing: Sequence[list[Word]]) -> list[list[Word]]:
+def _lay_out(listing: Sequence[Sequence[Word]]) -> list[Sequence[Word]]:
     if len(listing) == 1:
         return list(listing)
     edge = min((line[0].left for line in listing), default=0.0)

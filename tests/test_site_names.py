@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gzip
+
 import pytest
 
 from arag import run_ingest
@@ -52,6 +54,12 @@ def test_a_part_that_is_not_the_name_of_a_site_stays(tmp_path, names):
 def test_a_page_may_write_the_name_of_its_site_with_other_capitals(tmp_path):
     write(tmp_path, {f"{number}.html": f"Page {number} - the mill" for number in range(4)} | {"a.html": "A - The Mill"})
     assert read_titles(tmp_path)["a.html"] == "A"
+
+
+def test_a_page_in_gzip_is_of_the_same_site(tmp_path):
+    write(tmp_path, {f"{number}.html": f"Page {number} - The Mill" for number in range(4)})
+    (tmp_path / "news.html.gz").write_bytes(gzip.compress(b"<title>News - The Mill</title><p>The wheel turns."))
+    assert read_titles(tmp_path)["news.html.gz"] == "News"
 
 
 def test_a_page_that_is_added_changes_titles_but_no_ids_and_no_texts(tmp_path):

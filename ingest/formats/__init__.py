@@ -177,11 +177,12 @@ class Readers:
             FormatError: It cannot be read; the message says why, without its name.
         """
         try:
-            return _clean(self._read(path))
+            return _clean(self._read(path, path))
         except Exception as error:
             raise FormatError(reason(error)) from error
 
-    def _read(self, path: Path) -> Content | str:
+    def _read(self, path: Path, place: Path) -> Content | str:
+        """Read a file. What was unpacked to another path belongs to the folder of the place at which it was found."""
         extension = path.suffix.lower()
         if extension == GZIP and extension not in self._readers:
             return self._read_in_gzip(path)
@@ -192,7 +193,7 @@ class Readers:
         if reader == _PDF and self.scans is not None:
             return self._read_pdf_with_ocr(path, self.scans)
         if reader == _HTML:
-            return self.web_folders.clean(self._read_web_page(path), path)
+            return self.web_folders.clean(self._read_web_page(path), place)
         options: list[str] = []
         if reader in _WITH_ENCODING:
             options = [self._encoding]
@@ -206,7 +207,7 @@ class Readers:
         with unpacked(path) as inner:
             if self.is_mailbox(inner):
                 raise FormatError("a mailbox in a gzip archive: unpack it")
-            content = self._read(inner)
+            content = self._read(inner, path)
             if inner in self.read_as:
                 self.read_as[path] = self.read_as.pop(inner)
             return content

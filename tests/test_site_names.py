@@ -1,4 +1,4 @@
-"""Titles of web pages are without the name of their site, also where each page has a folder of its own."""
+"""Titles of web pages tell them apart: none has the name of the site, which all share, and none is that name alone."""
 
 from __future__ import annotations
 
@@ -60,6 +60,36 @@ def test_a_page_in_gzip_is_of_the_same_site(tmp_path):
     write(tmp_path, {f"{number}.html": f"Page {number} - The Mill" for number in range(4)})
     (tmp_path / "news.html.gz").write_bytes(gzip.compress(b"<title>News - The Mill</title><p>The wheel turns."))
     assert read_titles(tmp_path)["news.html.gz"] == "News"
+
+
+HEADINGS = {
+    "oak": "<h1>Oak</h1>",
+    "race": "<h1>Water</h1><h2>Race</h2>",
+    "pond": "<h1>Water</h1><h2>Pond</h2>",
+    "class": "<h2>mill::Wheel Members</h2>",
+    "start": "<h1>The Mill</h1><h2>News</h2>",
+    "contents": "<h1>Contents</h1>",
+    "letter": "<h1>- b -</h1>",
+    "none": "",
+}
+
+
+def test_pages_with_the_same_title_have_their_own_headings_instead(tmp_path):
+    for name, headings in HEADINGS.items():
+        (tmp_path / f"{name}.html").write_text(f"<title>The Mill</title>{headings}<p>The {name} is old.")
+    titles = read_titles(tmp_path)
+    assert [titles.pop(f"{name}.html") for name in ("oak", "race", "pond", "class")] == [
+        "Oak",
+        "Race",
+        "Pond",
+        "mill::Wheel Members",
+    ]
+    assert set(titles.values()) == {"The Mill"}
+
+
+def test_two_pages_may_have_the_same_title(tmp_path):
+    write(tmp_path, {"a.html": "The Mill", "b.html": "The Mill", "c.html": "Wheels", "d.html": "Stones"})
+    assert sorted(read_titles(tmp_path).values()) == ["Stones", "The Mill", "The Mill", "Wheels"]
 
 
 def test_a_page_that_is_added_changes_titles_but_no_ids_and_no_texts(tmp_path):

@@ -1,4 +1,8 @@
-"""Titles of web pages without the name of the site, which most pages around them share: `Mills — The Manual`."""
+"""Titles of web pages that tell them apart.
+
+They are without the name of the site, which most pages around them share: `Mills — The Manual`. If several pages have
+the same title, such as the name of the site alone, each has its own heading as its title.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +12,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from arag.ingest.formats.content import Content
+from arag.ingest.outline import HEADING_LINE, name_of
+from arag.text.contents import is_heading_of_contents
 
 _SEPARATOR = re.compile(r"(?:\s+(?:[—–|·•»:]|-{1,2}|::)\s+|:\s+)(?![^()]*\))")  # not in `Mills (Part - 1)`
 _IN_PARENTHESES = re.compile(r"\s+(?=\(.*\)$)")  # before the name of a manual: `Mills (The Manual)`
@@ -59,6 +65,55 @@ class SharedTitle:
         if _are_same(shown[: len(self.start)], self.start):
             shown = without_start or shown
         return shown or title
+
+
+@dataclass(frozen=True, slots=True)
+class PageNames:
+    """How many pages have each title, and each heading at their tops."""
+
+    titles: Counter[str]
+    headings: Counter[str]
+
+
+def count_names(pages: Iterable[Content]) -> PageNames:
+    """Count the titles and headings of pages."""
+    titles: Counter[str] = Counter()
+    headings: Counter[str] = Counter()
+    for page in pages:
+        titles[page.title] += 1
+        headings.update(set(_top_headings(page.text)))
+    return PageNames(titles, headings)
+
+
+def find_own_title(title: str, text: str, names: PageNames) -> str:
+    """Return a title, or instead of one that several pages have, the first heading at a page's top that no other has.
+
+    Args:
+        title: Of the page. It is kept if it is a heading at the page's top, too.
+        text: Of the page.
+        names: Of some pages of its folder.
+    """
+    if names.titles[title] < _MIN_PAGES:
+        return title
+    headings = _top_headings(text)
+    if title in headings:
+        return title
+    for heading in headings:
+        is_name = heading[:1].isalnum() and not is_heading_of_contents(heading)  # unlike `- b -` in an index
+        if is_name and names.headings[heading] <= 1:
+            return heading
+    return title
+
+
+def _top_headings(text: str) -> list[str]:
+    """Return the first heading of a text, and those that follow without other lines between them."""
+    headings: list[str] = []
+    for line in filter(None, text.split("\n")):
+        if HEADING_LINE.match(line):
+            headings.append(name_of(line))
+        elif headings:
+            break
+    return headings
 
 
 def divide_title(page: Content) -> PageTitle:

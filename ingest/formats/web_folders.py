@@ -20,7 +20,15 @@ from arag.ingest.formats.repeats import (
     without_end,
     without_repeats,
 )
-from arag.ingest.formats.shared_titles import PageTitle, SharedTitle, divide_title, find_shared_title
+from arag.ingest.formats.shared_titles import (
+    PageNames,
+    PageTitle,
+    SharedTitle,
+    count_names,
+    divide_title,
+    find_own_title,
+    find_shared_title,
+)
 
 _MAX_PAGES = 20  # that are compared: each is read once more
 _MAX_READ = 60  # to find so many: some only lead to another page
@@ -28,11 +36,15 @@ _MAX_READ = 60  # to find so many: some only lead to another page
 
 @dataclass(frozen=True, slots=True)
 class _Shared:
-    """What most web pages of a folder have: an end, lines with the page that keeps each, and a part of their titles."""
+    """What most web pages of a folder have: an end, lines with the page that keeps each, and a part of their titles.
+
+    Their names tell which pages have the same title.
+    """
 
     end: Blocks
     keepers: dict[str, Path]
     title: SharedTitle
+    names: PageNames
 
 
 class WebFolders:
@@ -63,11 +75,11 @@ class WebFolders:
         text = without_end(content.text, shared.end)
         if text != content.text and self._keepers.setdefault(shared.end, page) == page:
             text = content.text
-        return replace(
-            content,
-            title=self._without_site(content, page.parent, shared.title),
-            text=without_repeats(text, page, shared.keepers),
-        )
+        text = without_repeats(text, page, shared.keepers)
+        title = find_own_title(content.title, text, shared.names)
+        if title == content.title:
+            title = self._without_site(content, page.parent, shared.title)
+        return replace(content, title=title, text=text)
 
     def take_seconds_ahead(self) -> float:
         """Return the seconds, since the last call, in which pages were compared whose turn may not have come."""
@@ -87,6 +99,7 @@ class WebFolders:
             end=end,
             keepers=find_web_keepers({page: content.text for page, content in pages.items()}),
             title=find_shared_title(map(divide_title, pages.values())),
+            names=count_names(pages.values()),
         )
 
     def _find_end(self, around: Path) -> Blocks:

@@ -403,6 +403,18 @@ def test_a_name_does_not_end_within_parentheses(tmp_path):
     assert [page.title for page in pages] == [f"Oil (Index - {letter})" for letter in "ABCDE"]
 
 
+@pytest.mark.parametrize(
+    ("head", "title"),
+    [
+        ("<head><center><title>Mills</title></head>", "Mills"),  # with tags in a wrong order
+        ("<head><title>&lt;no title&gt; — Harbour 1.2 documentation</title></head>", "NAME"),  # as Sphinx writes it
+        ("<head></head><svg><title>Chart</title></svg>", "NAME"),
+    ],
+)
+def test_the_title_is_the_one_that_a_browser_shows(read, head, title):
+    assert read("a.html", f"<html>{head}<body><h1>NAME</h1><p>They turn.</body></html>").title == title
+
+
 def test_titles_that_few_pages_share_are_whole(tmp_path):
     few = ["Wheels — Mills", "Stones — Mills"]
     assert [page.title for page in write_site(tmp_path / "few", few)] == few

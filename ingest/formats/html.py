@@ -75,7 +75,9 @@ _PAGE_NUMBER = re.compile(  # a picture in its place, as LaTeX2HTML makes it: (p
     r"\s?\([^\W\d_]{1,6}\.?(?:&nbsp;|\s)?<a\b[^<>]*><img\b[^<>]*alt=.\[\*\].[^<>]*></a>\)", re.IGNORECASE
 )
 _MANUAL_HEADING = re.compile(r"^#+(?= )", re.MULTILINE)
-_TITLE = etree.XPath("string(head/title)", smart_strings=False)
+# Where tags are closed in a wrong order, the title stands in the body, but a browser shows it.
+_TITLE = etree.XPath("string((//title[not(ancestor::svg)])[1])", smart_strings=False)
+_NO_TITLE = "<no title>"  # begins what Sphinx writes for a page without a heading
 _PICTURE = re.compile(r"<(?:\w+:)?(?:img|image)\b", re.IGNORECASE)
 
 
@@ -134,9 +136,11 @@ def html_content(html: str, *, mark_frame: bool = False, is_mail: bool = False) 
         text = _page_text(page)
     shown = show_bars(text)
     without_frame = shown.replace(FRAME_START, "")
-    title = collapse_whitespace(_TITLE(page)) or first_heading(without_frame) or opening_heading(without_frame)
+    title = collapse_whitespace(_TITLE(page))
+    if title.startswith(_NO_TITLE):
+        title = ""
     return Content(
-        title=title,
+        title=title or first_heading(without_frame) or opening_heading(without_frame),
         text=shown,
         left_out=(*name_parts("embedded page", embedded), *_count_recordings(page, not_shown)),
         marks_headings=has_marked_headings(text.replace(FRAME_START, "")),

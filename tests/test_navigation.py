@@ -157,6 +157,13 @@ def test_what_has_the_role_of_navigation_and_only_links_is_not_read(read, menu):
     )
 
 
+def test_a_long_menu_with_the_role_of_navigation_and_a_step_is_not_read(read):
+    entries = "".join(f"<li><a href='{number}.html'>The rules of harbour {number}</a>" for number in range(40))
+    step = "<h3>Related topics</h3><div><ul><li>Next: <a href='ch03.html'>Dues</a></ul></div>"
+    menu = f"<div role=navigation><div><h1><a href=i.html>Harbours</a></h1><ul>{entries}</ul>{step}</div></div>"
+    assert read("a.html", f"<html>{HEAD}<body>{BODY}{menu}</body></html>").text == TEXT
+
+
 RELATED = "<p class=related>Related topics</p>"
 
 

@@ -91,7 +91,7 @@ def find_bars(page: etree._Element) -> set[etree._Element]:
             continue
         for element in link.iterancestors(*_BARS):
             if _is_long(element):
-                break
+                continue
             beside = " ".join(_TEXT_BESIDE_LINKS(element))
             if _is_bar([element], beside, neighbours, is_named=_has_name(element)):
                 bars.add(element)
@@ -193,6 +193,9 @@ def _has_name(element: etree._Element) -> bool:
 
 
 def _is_long(element: etree._Element) -> bool:
+    """Return whether an element has too much text for a bar. One whose role is navigation may have a whole menu."""
+    if element.get("role") == _ROLE:
+        return False
     texts = map(str.strip, element.itertext())
     return any(length > _MAX_TEXT for length in accumulate(map(len, texts)))
 

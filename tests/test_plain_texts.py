@@ -252,7 +252,14 @@ def test_the_title_of_a_plain_text_is_its_first_line_also_if_that_is_underlined(
 
 
 @pytest.mark.parametrize(
-    "top", [">\n\n", "The oil costs six marks.\n\n", "The oil costs\nsix marks.\n", "----\n\nOil\n"]
+    "top",
+    [
+        ">\n\n",
+        "The oil costs six marks.\n\n",
+        "The oil costs\nsix marks.\n",
+        "----\n\nOil\n",
+        "DESCRIPTION\n\nThe oil costs six marks.\n\n",
+    ],
 )
 def test_other_first_lines_of_a_plain_text_are_no_title(read, top):
     assert read("a.txt", f"{top}\nThey sail.\n").title == ""

@@ -124,7 +124,8 @@ class _FirstLine(NamedTuple):
         is_comment = self.has_mark and self.title.endswith(":")
         if is_long_sentence or is_comment or _NO_TITLE.match(self.title):
             return False
-        return self.is_marked or not self._is_text()
+        is_no_title = self._is_text() or self.title.lower() in _SECTION_NAMES
+        return self.is_marked or not is_no_title
 
     def _is_text(self) -> bool:
         is_paragraph = self.below != ""

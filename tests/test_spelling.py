@@ -51,6 +51,12 @@ def closest(results):
         ({"a": "A screen of 1024 x 768."}, "1024×768", ("1024 x 768", 1)),
         ({"a": "All texts are UTF-8."}, "UTF8", ("UTF-8", 1)),
         ({"a": "It needs Python 3.11."}, "Python3.11", ("Python 3.11", 1)),
+        ({"a": "It has 5 % alcohol.", "b": "In 5 shops.", "c": "In 5 towns."}, "5%", ("5 %", 1)),
+        ({"a": "It has 12% alcohol.", "b": "In 12 shops."}, "12 %", ("12%", 1)),
+        ({"a": "Das kostet 2000 €.", "b": "Der Ort hat 2 000 Einwohner."}, "2.000€", ("2000 €", 1)),
+        ({"a": "It costs €500.", "b": "A town of 500."}, "500 €", ("€500", 1)),
+        ({"a": "At most 20 km/h.", "b": "It is 20 km long."}, "20km/h", ("20 km/h", 1)),
+        ({"a": "A disk of 5.5 GB.", "b": "In 5 GB."}, "5.5GB", ("5.5 GB", 1)),
     ],
 )
 def test_another_spelling_of_the_same_letters_is_meant(make_index, texts, keyword, term):
@@ -68,9 +74,12 @@ def test_two_words_are_no_spelling_of_a_word_where_they_end_inside_another(make_
     assert closest(index.keyword_search([word])) == {word: []}
 
 
-@pytest.mark.parametrize("keyword", ["0,5", "8,50", "12.5", "0.125", "2,71828", "1.234,50", "0,5 mm", "C#", "1,52 %"])
+@pytest.mark.parametrize(
+    "keyword",
+    ["0,5", "8,50", "12.5", "0.125", "2,71828", "1.234,50", "0,5 mm", "C#", "1,52 %", "850%", "$125", "850 €", "5a"],
+)
 def test_pieces_of_a_number_or_one_letter_are_no_spelling(make_index, keyword):
-    text = "Model 05 of 850, 125 and 152, 0125, 271828, 123450 and 1234-50; the letter C; 8-50, 0 5 and 12:5."
+    text = "Model 05 of 850, 125 and 152, 0125, 271828, 123450 and 1234-50; the letter C; 8-50, 0 5 a day and 12:5."
     assert closest(make_index({"a": text}).keyword_search([keyword])) == {keyword: []}
 
 

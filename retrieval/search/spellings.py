@@ -29,6 +29,9 @@ _TIME = re.compile(r"(?:[01]?\d|2[0-3])[.,][0-5]\d")
 _THREE_DIGITS = re.compile(r"\d{3}(?!\d)")
 _APOSTROPHE = re.compile(r"(?<=\w)['’](?=\w)")
 _TIMES = re.compile(r"(?<=\d) ?[x×] ?(?=\d)")
+_UNIT_SIGN = re.compile(r"[%‰°§$€£¥¢₹₽₩]")  # without it, a number is another one
+# Between a number and its unit. One letter would begin other words: `5 v` is in "5 votes".
+_BEFORE_UNIT = re.compile(r"(?<=\d)(?=[°µ]?[^\W\d_]{2,}(?:/[^\W\d_]+)?$)")
 _AFTER_NAME = re.compile(r"(?<=[^\W\d_]{3})(?=\d)")  # not in M8
 _SEPARATORS = (("", "."), ("", ","), (",", "."), (".", ","), (" ", ","), (" ", "."), ("'", "."), ("’", "."))
 
@@ -40,10 +43,12 @@ def is_version(keyword: str) -> bool:
     return _SEVERAL_POINTS.fullmatch(keyword) is not None and _GROUPED_OR_DATE.fullmatch(keyword) is None
 
 
-def is_separated_number(keyword: str) -> bool:
-    """Return whether a keyword is a number with decimals or with thousands set apart: its pieces mean nothing."""
+def is_number_in_pieces(keyword: str) -> bool:
+    """Return whether a keyword is a number with decimals, thousands set apart, or a unit: its pieces mean nothing."""
     number = _NUMBER.fullmatch(keyword)
-    return number is not None and not number["number"].isdecimal()
+    if number is None:
+        return False
+    return not number["number"].isdecimal() or _UNIT_SIGN.search(keyword) is not None
 
 
 def swap_apostrophes(text: str) -> str:
@@ -52,10 +57,10 @@ def swap_apostrophes(text: str) -> str:
 
 
 def respell_signs(text: str) -> list[str]:
-    """Return a name with a number, or a size, with other signs and spaces: `UTF-8`, `M8 x 1.25`."""
+    """Return a name with a number, or a size, with other signs and spaces: `UTF-8`, `M8 x 1.25`, `20 km/h`."""
     names = [_AFTER_NAME.sub(sign, text) for sign in (" ", "-")]
     sizes = [_TIMES.sub(sign, text) for sign in ("x", " x ", "×", " × ")]
-    return names + sizes
+    return [*names, *sizes, _BEFORE_UNIT.sub(" ", text)]
 
 
 def spell(words: Collection[str], view: View) -> dict[str, list[str]]:
@@ -117,18 +122,31 @@ def _ends_a_word(text: str, view: View, *, may_begin_inside: bool) -> bool:
 
 
 def respell_number(keyword: str, view: View) -> Iterator[str]:
-    """Yield a number as the corpus writes it: `1234.5` as `1,234.50`; with its signs if it has them so: `0.5 %`.
+    """Yield a number as the corpus writes it: `1234.5` as `1,234.50`; with its signs if it has them so: `(0.5)`.
 
-    A number may be a time: `10.30` is `10:30`, too.
+    A number with the sign of a unit keeps it: `5%` is `5 %`, and `€500` is `500 €`. A number may be a time: `10.30` is
+    `10:30`, too.
     """
     number = _NUMBER.fullmatch(keyword)
-    if number is None or _YEAR.fullmatch(number["number"]):
+    unit = _UNIT_SIGN.search(keyword)
+    if number is None or (unit is None and _YEAR.fullmatch(number["number"])):
         return
     forms = _write_number("".join(re.findall(r"\d", number["whole"])), number["decimals"] or "")
+    if unit is not None:
+        yield from _keep_alone(_add_unit(forms, unit[0]), view)
+        return
     if _TIME.fullmatch(keyword):
         forms.append(re.sub("[.,]", ":", keyword))
     with_signs = [f"{number['before']}{form}{number['behind']}" for form in forms]
     yield from _keep_alone(with_signs, view) or _keep_alone(forms, view)
+
+
+def _add_unit(forms: Iterable[str], sign: str) -> list[str]:
+    """Return the forms of a number with the sign of a unit before and behind it."""
+    with_unit: list[str] = []
+    for form in forms:
+        with_unit += [f"{form}{sign}", f"{form} {sign}", f"{sign}{form}", f"{sign} {form}"]
+    return with_unit
 
 
 def _keep_alone(forms: Sequence[str], view: View) -> list[str]:

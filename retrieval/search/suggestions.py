@@ -14,7 +14,7 @@ from arag.retrieval.search.spellings import (
     MIN_SPLIT_CHARACTERS,
     Choice,
     choose,
-    is_separated_number,
+    is_number_in_pieces,
     is_version,
     join,
     respell,
@@ -72,7 +72,7 @@ def find_closest(keyword: str, chunks: int, view: View) -> tuple[Term, ...]:
         respelled = _find_respelled(keyword, parts, chunks, view)
         if respelled:
             return respelled
-    if chunks or is_separated_number(keyword):
+    if chunks or is_number_in_pieces(keyword):
         return ()
     spelled = spell(parts, view)
     spellings = [spelled[part] for part in parts]
@@ -136,7 +136,7 @@ def _find_respelled(
     lowered = searchable(keyword)
     other_width = searchable(unicodedata.normalize("NFKC", keyword))
     spellings: Iterable[str] = chain(respell_signs(lowered), respell_number(lowered, view))
-    if not is_separated_number(lowered):
+    if not is_number_in_pieces(lowered):
         spellings = chain(respell(parts, view), spellings)
     if len(parts) == 1:
         spellings = without_chance(spellings, view, is_known=chunks > 0)

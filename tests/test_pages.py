@@ -158,9 +158,68 @@ def test_a_declaration_of_doxygen_is_a_line(read):
             "- lamp\n- oil\n- wick",
         ),
         ("<table><tr><th>Jump to:<td><a class=summary-letter href='#L'>L</a></table><p>lamp: 3", "lamp: 3"),
+        (
+            (
+                "<table class=index-cp><tr><td></td><th>Index Entry</th><td>&nbsp;</td><th>Section</th></tr>"
+                "<tr><th>L</th><td></td><td></td></tr>"
+                "<tr><td></td><td><a href=#a>lamp</a>:</td><td>&nbsp;</td><td><a href=#b>Oil</a></td></tr></table>"
+            ),
+            "lamp: Oil",
+        ),
+        (
+            (
+                "<table rules=none frame=void><tr><td></td><td><p>-A</p></td><td></td><td><p>All lamps.</p></td></tr>"
+                "</table><p>-l lamp</p><p>One lamp.</p>"
+            ),
+            "-A\n\nAll lamps.\n\n-l lamp\n\nOne lamp.",
+        ),
+        (
+            (
+                "<table class=navigation><tr><td><a href=#top>Top</a> | <a href=#a>Lamps</a></td></tr></table>"
+                "<table class=informaltable><tbody>"
+                "<tr><td class=function_type>void</td><td class=function_name>light ()</td></tr>"
+                "<tr><td class=function_type>int</td><td class=function_name>oil ()</td></tr></tbody></table>"
+            ),
+            "void light ()\n\nint oil ()",
+        ),
     ],
 )
 def test_tables_in_which_generators_of_manuals_lay_out_a_page_hold_no_data(read, html, text):
+    assert read("a.html", html).text == text
+
+
+@pytest.mark.parametrize(
+    ("html", "text"),
+    [
+        (
+            (
+                "<dl><dt>Parameters</dt><dd><table class=params>"
+                "<tr><td class=paramdir>[in]</td><td class=paramname>lamp</td><td>to light</td></tr>"
+                "<tr><td class=paramdir>[out]</td><td class=paramname>n</td><td>how often</td></tr></table></dd></dl>"
+            ),
+            "Parameters\n\n[in] lamp: to light\n\n[out] n: how often",
+        ),
+        (
+            (
+                "<table class=directory><tr><td class=entry>light(int n)</td><td class=entry>Lamp</td>"
+                "<td class=entry><span class=mlabel>virtual</span></td></tr>"
+                "<tr><td class=entry>oil()</td><td class=entry>Lamp</td><td class=entry></td></tr></table>"
+            ),
+            "light(int n): Lamp virtual\n\noil(): Lamp",
+        ),
+        (
+            (
+                "<table class=informaltable><tbody><tr><td class=parameter_name><p>lamp</p></td>"
+                "<td class=parameter_description><p>A lamp.</p></td>"
+                "<td class=parameter_annotations>[nullable]</td></tr>"
+                "<tr><td class=parameter_name><p>n</p></td><td class=parameter_description><p>How often.</p></td>"
+                "<td class=parameter_annotations>&nbsp;</td></tr></tbody></table>"
+            ),
+            "lamp: A lamp.\n\n[nullable]\n\nn: How often.",
+        ),
+    ],
+)
+def test_parameters_and_members_that_doxygen_and_gtk_doc_list_in_tables_are_definitions(read, html, text):
     assert read("a.html", html).text == text
 
 

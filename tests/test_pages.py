@@ -171,7 +171,14 @@ def test_a_declaration_of_doxygen_is_a_line(read):
                 "<table rules=none frame=void><tr><td></td><td><p>-A</p></td><td></td><td><p>All lamps.</p></td></tr>"
                 "</table><p>-l lamp</p><p>One lamp.</p>"
             ),
-            "-A\n\nAll lamps.\n\n-l lamp\n\nOne lamp.",
+            "-A All lamps.\n\n-l lamp\n\nOne lamp.",
+        ),
+        (
+            (
+                "<table rules=none frame=void><tr><td>lamp</td><td>oil</td><td>2 l</td></tr>"
+                "<tr><td>torch</td><td>pitch</td><td>3 l</td></tr></table>"
+            ),
+            "lamp | oil | 2 l\ntorch | pitch | 3 l",
         ),
         (
             (

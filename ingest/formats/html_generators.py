@@ -8,13 +8,15 @@ _DOXYGEN_TITLE = etree.XPath("//div[@class = 'headertitle']/div[@class = 'title'
 _SUMMARY = "//div[contains(@class, 'summary-table')]"
 _HEADER = "div[contains(@class, 'table-header')]"
 _ROW_STARTS = etree.XPath(f"{_SUMMARY}/div[(position() - 1) mod count(../{_HEADER}) = 0]")
+# In a manual page of groff, an option or a bullet stands beside its text. A table has more columns.
+_GROFF_ITEMS = "//table[@rules = 'none' and @frame = 'void'][not(tr[count(td[normalize-space()]) > 2])]"
 # Footnotes of Jade, menus and indexes of Texinfo, notes of Asciidoctor, the columns of an index of Sphinx, the types of
 # functions in gtk-doc, and the options of a manual page of groff hold no data.
 _LAYOUT = etree.XPath(
     "//table[@class = 'FOOTNOTES' or @class = 'menu' or contains(@class, 'genindextable')"
     " or starts-with(@class, 'index-') or contains(@class, '-entries-printindex')]"
     " | //table[tbody/tr/td/@class = 'function_name']"
-    " | //table[@rules = 'none' and @frame = 'void']"
+    f" | {_GROFF_ITEMS}"
     " | //div[contains(@class, 'admonitionblock')]/table"
 )
 # Doxygen and gtk-doc list parameters and members in tables: each name with what is said about it.
@@ -41,7 +43,7 @@ _SHOWN_AS = {
     "span": etree.XPath(
         "//pre/div[@class = 'line'] | //table[@class = 'FOOTNOTES']//p"
         " | //tr[@class = 'mlabels' or @class = 'memname']/descendant::*[self::table or self::tr or self::td]"
-        " | //td/td"
+        f" | //td/td | {_GROFF_ITEMS}/tr/td/p[1]"
     ),
     "dt": etree.XPath(f"{_LISTED_ROWS}/td[1]"),
     "dd": etree.XPath(f"{_LISTED_ROWS}/td"),

@@ -474,6 +474,7 @@ def test_a_name_does_not_end_within_parentheses(tmp_path):
     [
         ("<head><center><title>Mills</title></head>", "Mills"),  # with tags in a wrong order
         ("<head><title>&lt;no title&gt; — Harbour 1.2 documentation</title></head>", "NAME"),  # as Sphinx writes it
+        ("<head><title>Top (GNU Lamps)</title></head>", "GNU Lamps"),  # as Texinfo writes it
         ("<head></head><svg><title>Chart</title></svg>", "NAME"),
     ],
 )

@@ -78,6 +78,7 @@ _MANUAL_HEADING = re.compile(r"^#+(?= )", re.MULTILINE)
 # Where tags are closed in a wrong order, the title stands in the body, but a browser shows it.
 _TITLE = etree.XPath("string((//title[not(ancestor::svg)])[1])", smart_strings=False)
 _NO_TITLE = "<no title>"  # begins what Sphinx writes for a page without a heading
+_TOP = re.compile(r"Top \((.+)\)")  # what Texinfo writes for the first page of a manual, with the manual's title
 _PICTURE = re.compile(r"<(?:\w+:)?(?:img|image)\b", re.IGNORECASE)
 
 
@@ -136,16 +137,22 @@ def html_content(html: str, *, mark_frame: bool = False, is_mail: bool = False) 
         text = _page_text(page)
     shown = show_bars(text)
     without_frame = shown.replace(FRAME_START, "")
-    title = collapse_whitespace(_TITLE(page))
-    if title.startswith(_NO_TITLE):
-        title = ""
     return Content(
-        title=title or first_heading(without_frame) or opening_heading(without_frame),
+        title=_declared_title(page) or first_heading(without_frame) or opening_heading(without_frame),
         text=shown,
         left_out=(*name_parts("embedded page", embedded), *_count_recordings(page, not_shown)),
         marks_headings=has_marked_headings(text.replace(FRAME_START, "")),
         barred_lines=find_barred_lines(text.replace(FRAME_START, "")),
     )
+
+
+def _declared_title(page: etree._Element) -> str:
+    """Return the title that a page declares, without what generators of manuals write for want of one."""
+    title = collapse_whitespace(_TITLE(page))
+    if title.startswith(_NO_TITLE):
+        return ""
+    top = _TOP.fullmatch(title)
+    return title if top is None else top[1]
 
 
 def _count_recordings(page: etree._Element, not_shown: set[etree._Element]) -> tuple[str, ...]:

@@ -1091,6 +1091,7 @@ SECTIONS = "Charset\n~~~~~~~~\nSet the locale.\n\nKeys\n~~~~~~~~\nMake one.\n"
         ("guide.txt", SECTIONS.replace("Keys", "1. Keys"), "Charset"),
         ("guide.txt", SECTIONS.replace("Set the locale.\n", ""), "Charset"),
         ("NEWS", "Changes in 5.4\n\nThe lamp is lit.\n", "NEWS"),
+        ("Changelog.txt", "Lamp 5.4 - May 1881\n\nThe lamp is lit.\n", "Changelog"),
         ("NEWS", "Lamp NEWS -*- outline -*-\n\nThe lamp is lit.\n", "Lamp NEWS"),
         ("FAQ", "*** About lamps ***\n\nThey are lit.\n", "About lamps"),
         ("AUTHORS", "Odvar o@lanthry.example\n\nBela b@lanthry.example\n", ""),

@@ -47,7 +47,7 @@ _FIRST_OF_UNDERLINED = re.compile(
     re.MULTILINE,
 )
 _WORD = re.compile(r"[^\W_]{3,}")
-_NEWS = re.compile(r"NEWS|CHANGES|HISTORY|RELEASE", re.IGNORECASE)
+_NEWS = re.compile(r"NEWS|CHANGES|CHANGE_?LOG|HISTORY|RELEASE", re.IGNORECASE)
 _VERSION = re.compile(r"\d\.\d")
 # Of a document in TeX, without other commands than these names and line ends.
 _TEX_TITLE = re.compile(

@@ -139,6 +139,19 @@ def test_a_hit_by_meaning_also_shows_the_sentence_with_rare_words_of_the_questio
     assert "… Paraffin is kept in casks. …" in out
 
 
+def test_the_first_hit_by_meaning_shows_one_more_sentence_near_to_the_question(arag, tmp_path):
+    filler = "Rain fell on the long stone quay on a grey and windy morning. " * 12
+    text = (
+        f"The keeper lights the lamp. {filler}The keeper cleans the lamp. {filler}The keeper trims the lamp. {filler}"
+    )
+    place = ["--index", tmp_path / "index"]
+    docs = {"lamp.md": f"# Lamp\n\n{text}", "bell.md": "# Bell\n\nA keeper rings the bell."}
+    arag("ingest", write_corpus(tmp_path / "docs", docs), *place, "--chunk-tokens", 1000)
+
+    out = arag("search", "semantic", "what does the keeper do with the lamp", *place)[1]
+    assert ["The keeper " + done in out for done in ("lights", "cleans", "trims")] == [True, True, True]
+
+
 def test_a_hit_repeats_no_sentence_and_names_no_part_of_its_own_document(arag, tmp_path):
     text = "The wrecker asks for a duel at dawn. " + "Rain fell on the quay all that long day. " * 40
     place = ["--index", tmp_path / "index"]

@@ -129,7 +129,9 @@ class TestMarkdown:
         ("text", "title"),
         [
             ("intro\n\n   #   One #  \ntext\n\n# Two", "One"),
-            ("## Lower\n#NoHeading\n    # code\ntext", ""),
+            ("## Lower\n#NoHeading\n    # code\n### Lowest\ntext", "Lower"),
+            ("Lower\n---\n\ntext\n\nLowest\n---\n", ""),
+            ("text\n\n## Lower", ""),
             ("```sh\n# comment\n~~~\n# more\n```\n# One", "One"),
             ("The  Title\n=====\n\ntext", "The Title"),
             ("---\nAbstract of it.\n---\nSecond.", ""),

@@ -17,6 +17,7 @@ _CLOSERS = ")\"'”»"
 _SENTENCE_END = (".", "!", "?", "。", "！", "？", ":", ";", ",")
 
 _HEADING = re.compile(r"^ {0,3}#[ \t]+(\S.*)|^(\S.*)\n=+[ \t]*$", re.MULTILINE)
+_MARKS = re.compile(r"^ {0,3}(#{1,6})\s", re.MULTILINE)
 _MARKED_HEADING = re.compile(r"^ {0,3}#{1,6}\s.*", re.MULTILINE)
 # Lines above a text that say what it is, as above an email.
 _HEAD = re.compile(r"\n*((?:[A-Z][\w-]{1,30}:[^\n]*\n(?:[ \t]+\S[^\n]*\n)*){1,40})\n+")
@@ -161,12 +162,22 @@ def _read_first_line(lines: list[str]) -> _FirstLine:
 
 
 def title_of_markdown(text: str) -> str:
-    """Return the first heading of level 1, or the first one of all where more of the others are above it than below."""
+    """Return the first heading of level 1, or the first one of all where more of the others are above it than below.
+
+    Without one of level 1, the heading with which a text begins is its title if there are others below it only.
+    """
     title = first_heading(text)
     headings = list(map(name_of, _MARKED_HEADING.findall(FENCED.sub("", text))))
     if title in headings and 2 * headings.index(title) > len(headings):
         return headings[0]
-    return title
+    return title or _heading_above_all(text)
+
+
+def _heading_above_all(text: str) -> str:
+    """Return the heading with which a text begins if there are others, all of lower levels, or an empty string."""
+    first, *others = _MARKS.findall(FENCED.sub("", text)) or [""]
+    is_above_all = min(others, default=first) > first  # as more marks are
+    return opening_heading(text) if is_above_all else ""
 
 
 def first_heading(text: str) -> str:
@@ -192,8 +203,14 @@ def opening_heading(text: str) -> str:
     line = first.strip()
     is_heading = HEADING_LINE.match(first) or underlined_level(line, below.partition("\n")[0])
     title = name_of(line) if is_heading else ""
-    is_comment = title.endswith(":") or _NO_TITLE.match(title) is not None
-    return "" if is_comment or is_section_name(title, text) else title
+    is_no_title = any(
+        [
+            title.endswith(":"),  # a comment
+            _NO_TITLE.match(title),
+            is_section_name(title, text),
+        ]
+    )
+    return "" if is_no_title else title
 
 
 def title_of_tex(text: str) -> str:

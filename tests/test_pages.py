@@ -235,6 +235,14 @@ def test_a_page_that_shows_what_a_search_in_doxygen_finds_is_left_out(read):
     assert read("a.html", page).why_skipped == "a page that only leads to another"
 
 
+def test_a_page_of_javadoc_that_leads_to_another_by_a_script_is_left_out(read):
+    script = "<script>window.location.replace('index.html')</script>"
+    refresh = "<noscript><meta http-equiv=Refresh content='0;index.html'></noscript>"
+    page = "<html><head><title>Lamps</title>{}</head><body><p><a href=index.html>index.html</a></p></body></html>"
+    assert read("a.html", page.format(script + refresh)).why_skipped == "a page that only leads to another"
+    assert read("a.html", page.format(refresh)).text == "index.html"
+
+
 def test_the_summary_of_javadoc_is_a_table(read):
     tabs = "<div class=table-tabs><button>All Methods</button></div>"
     header = "<div class='table-header col-first'>Type</div><div class='table-header col-last'>Method</div>"

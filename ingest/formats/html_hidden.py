@@ -17,8 +17,12 @@ _NAVIGATION = etree.XPath(
     "//*[@role = 'navigation'][not(self::html or self::body or ancestor::*[@role = 'navigation'])]"
 )
 _WORD = re.compile(r"[^\W\d_]{3,}|[\u3040-\u9fff\uac00-\ud7af]")
-_REFRESH = etree.XPath("//meta[@http-equiv and @content and not(ancestor::noscript)]")
-_AT_ONCE_TO = re.compile(r"\s*0(?:\.0*)?\s*[;,]\s*url\s*=", re.IGNORECASE)
+# Javadoc leads to another page by a script, or else by a refresh for browsers without scripts.
+_REFRESH = etree.XPath(
+    "//meta[@http-equiv and @content]"
+    "[not(ancestor::noscript) or /html/head/script[starts-with(normalize-space(), 'window.location.replace(')]]"
+)
+_AT_ONCE_TO = re.compile(r"\s*0(?:\.0*)?\s*[;,]\s*\S")  # browsers need no `url=`
 _MAX_REDIRECT = 500  # characters of a page that only leads to another
 _TEXT_BESIDE_LINKS = etree.XPath(
     ".//text()[not(ancestor::a or ancestor::h1 or ancestor::h2 or ancestor::h3 or ancestor::h4 or ancestor::script)]"

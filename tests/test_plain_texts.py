@@ -489,6 +489,20 @@ def test_an_anchor_of_markdown_shows_nothing(read, anchor):
     assert content.text.strip() == f"# Mill\n\n## Oats\n\nUse `{anchor}` and <a href='b'>this</a>."
 
 
+def test_news_in_outline_mode_has_headings_and_items(read):
+    text = (
+        "Mill NEWS   -*- outline -*-\n\n* Changes in 2.1\n\n** Bug fixes\n\n  The wheel turns again.\n\n"
+        "* Changes in 2.0\n\n** The sluice opens at night\n\n** Oats are milled\n\n* Changes in 1.0\n\n** Rye\n"
+    )
+    found = headings(read("NEWS", text).text)
+    assert found["The wheel turns again."] == "Changes in 2.1 > Bug fixes"
+    assert found["** The sluice opens at night"] == "Changes in 2.0"
+    assert found["** Oats are milled"] == "Changes in 2.0"
+    assert found["** Rye"] == "Changes in 1.0"
+    items = "* The first\n\nIt goes on.\n\n* The second\n\nSo does it.\n"
+    assert headings(read("a.txt", items).text)["It goes on."] == ""
+
+
 def test_a_setting_is_no_heading(read):
     text = read("a.txt", "The file of settings:\n\nUSE_SYSLOG=y\n\nIt writes what the mill does.\n").text
     assert headings(text)["It writes what the mill does."] == ""

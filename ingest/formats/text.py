@@ -20,6 +20,7 @@ from arag.ingest.formats.content import (
 )
 from arag.ingest.formats.lines import join_lines
 from arag.ingest.formats.markdown import FENCED, show_markdown
+from arag.ingest.formats.outline_mode import has_outline, mark_outline
 from arag.ingest.formats.plain_titles import is_section_name, title_of_markdown, title_of_plain_text, title_of_tex
 from arag.ingest.formats.printed_manuals import mark_manual, split_manual
 from arag.ingest.formats.printed_tables import show_printed_tables
@@ -99,6 +100,9 @@ def _mark_headings(text: str) -> tuple[str, bool]:
         text, marks_headings = mark_sections(text)
         if is_changelog:
             text = mark_entries(text)
+            marks_headings = True
+        if has_outline(text):
+            text = mark_outline(text)
             marks_headings = True
     return _TITLE_ABOVE_TEXT.sub(r"\1\n\n", text), marks_headings
 

@@ -243,6 +243,7 @@ class TestHtml:
                 "<table><tr><th>Port<th>Open<th>Name<tr><td>80<td><img src=i height=16 alt=yes><td>web</table>",
                 "Port | Open | Name\nPort: 80 | Open: yes | Name: web",
             ),
+            ("<input type=checkbox class=md-toggle><p><input type=checkbox checked> oiled", "[x] oiled"),
             ("<table><tr><td><img src=i height=16 alt=Note><td>Close it.</table>", "Close it."),
             ("<h1>A</h1><h2>B <i>c</i><br>d</h2>text<h6>E</h6>", "# A\n\n## B c d\n\ntext\n\n###### E"),
             ("<p>List:<ul><li>one</li>\n<li><p>two</p></li></ul>end", "List:\n\n- one\n- two\n\nend"),

@@ -195,6 +195,8 @@ def _fills_cell(picture: etree._Element) -> bool:
 def field_text(form_field: etree._Element) -> str:
     """Return what is typed or chosen in a field of a form."""
     kind = form_field.get("type", "text").lower()
+    if kind in _TICKED and "toggle" in form_field.get("class", "").lower():
+        return ""  # a theme's, which opens a menu
     if kind in _TICKED:
         is_chosen = "checked" in form_field.attrib
         return _CHOSEN if is_chosen else _NOT_CHOSEN

@@ -110,12 +110,14 @@ class PlainHeadings:
         return self._may_have_headings(place) and not is_in_sentence
 
     def _may_have_headings(self, place: Place) -> bool:
-        """Return whether a block is neither in a listing, nor a comment, nor what the comment after it is about."""
+        """Return whether a block is neither code, nor a comment, nor what the comment after it is about."""
         is_comment = _COMMENT.match(place.text, place.block.start) is not None
         has_comment = _COMMENT.match(place.text, place.following.start) is not None
         return self._are_wanted and not is_comment and not has_comment and not self._is_in_listing(place.block)
 
     def _is_in_listing(self, block: Block) -> bool:
+        if block.is_code:
+            return True
         number = bisect(self._listings, block.start, key=itemgetter(0))
         return number > 0 and block.start < self._listings[number - 1][1]
 

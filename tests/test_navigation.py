@@ -26,7 +26,8 @@ DOCBOOK = """<div class="navheader"><table width="100%" summary="Navigation head
 SPHINX = """<div class="related" role="navigation"><h3>Navigation</h3><ul><li><a href="genindex.html">index</a></li>
 <li><a href="ch03.html">next</a> |</li><li><a href="index.html">Harbour rules 1.2</a> &#187;</li></ul></div>
 <div role="main">{body}</div>
-<div class="sphinxsidebar" role="navigation"><h4>Previous topic</h4><p><a href="ch01.html">1. Lights</a></p></div>"""
+<div class="sphinxsidebar" role="navigation"><h4>Previous topic</h4><p><a href="ch01.html">1. Lights</a></p>
+<p role="heading">For captains and owners</p><ul><li><a href="ch03.html">3. Dues</a></li></ul></div>"""
 
 TEXINFO = """<div class="header"><p>
 Next: <a href="ch03.html" accesskey="n" rel="next">Dues</a>, Previous: <a href="ch01.html" rel="prev">Lights</a>,

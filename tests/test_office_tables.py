@@ -306,8 +306,15 @@ class TestNames:
         word.save(tmp_path / "a.docx")
         assert read_office(tmp_path / "a.docx").text.split("\n")[-1] == last
 
-    def test_a_table_of_word_without_a_header(self, tmp_path):
-        rows = ["Orsolya|miller|Northfold", "Tiber|driver|Southfold", "Pell|clerk|Eastfold"]
+    @pytest.mark.parametrize(
+        "rows",
+        [
+            ["Orsolya|miller|Northfold", "Tiber|driver|Southfold", "Pell|clerk|Eastfold"],
+            ["alder|ash|beech", "birch|Cedar|elm", "fir|hazel|holly"],  # a list in the order of the alphabet
+            ["alder|Cedar|fir", "ash|chestnut|hazel", "birch|elm|holly"],
+        ],
+    )
+    def test_a_table_of_word_without_a_header(self, tmp_path, rows):
         word = WordDocument()
         table = word.add_table(3, 3)
         for place, text in enumerate("|".join(rows).split("|")):

@@ -84,7 +84,17 @@ def test_what_stands_on_most_pages_is_read_once(read):
 
 
 @pytest.mark.parametrize(
-    "title", ["", "untitled", "Microsoft Word - plan.doc", "scan_20240103", "plan.pdf", "old.plan.tex", "The plan.indd"]
+    "title",
+    [
+        "",
+        "untitled",
+        "Contents",
+        "Microsoft Word - plan.doc",
+        "scan_20240103",
+        "plan.pdf",
+        "old.plan.tex",
+        "The plan.indd",
+    ],
 )
 def test_a_title_that_a_program_made_up(read, title):
     assert read("a.pdf", pdf("Text.", title=title)).title == ""  # reportlab's own is "untitled"
@@ -183,17 +193,19 @@ def draw_noted_title(lines, below=()):
     pages = Pages()
     y = pages.lines(90, 780, lines, size=17, pitch=20)
     end = 90 + pages.canvas.stringWidth(lines[-1], "Helvetica", 17)
-    pages.text(end, y + 26, "*", size=8)
-    for text, size in below:
-        pages.text(90, y, text, size)
+    pages.text(end, y + 26, "*", size=8, font="Times-Roman")
+    for text, size, *font in below:
+        pages.text(90, y, text, size, *font)
         y -= 24
     pages.lines(90, y - 20, ["All of the ships pay their dues to the board."] * 12)
     return pages.finish()
 
 
-@pytest.mark.parametrize("below", [[], [("Ada Berg", 21)]])
+@pytest.mark.parametrize(
+    "below", [[], [("Ada Berg", 21)], [("Version 4", 17, "Times-Roman"), ("The board", 17, "Times-Roman")]]
+)
 @pytest.mark.parametrize("lines", [["Rules of the Harbour"], ["Rules of", "the Harbour"]])
-def test_a_title_with_a_footnote_may_have_a_larger_author_below_it(read, lines, below):
+def test_a_title_with_a_footnote_may_have_other_large_lines_below_it(read, lines, below):
     assert read("a.pdf", draw_noted_title(lines, below)).title == "Rules of the Harbour"
 
 

@@ -228,6 +228,8 @@ class TestHtml:
             ("<title> </title><h1>The <i>Head</i>ing<br>too</h1>", "The Heading too"),
             ("<svg><title>Icon</title></svg><h1>Heading</h1>", "Heading"),
             ("<section><h2>Part of a book</h2></section>", "Part of a book"),
+            ("<title>&lt;no title&gt; \u2014 Harbour rules 1.2</title><h1>Heading</h1>", "Heading"),
+            ("<title>Untitled Document</title>", ""),
             ("<p>text<h2>Later</h2>", ""),
             ("<p>text", ""),
         ],

@@ -191,6 +191,20 @@ def test_fenced_code_is_kept_line_by_line():
     assert texts("\n".join(lines)) == lines
 
 
+def test_a_line_of_fenced_code_is_no_heading():
+    code = [
+        "```",
+        "class Berths:",
+        "",
+        "Berth next_free() {",
+        "  return the first berth that no ship has taken",
+        "}",
+        "```",
+    ]
+    sentences = split_sentences("\n".join(["Lamps", "=====", "", "They burn.", "", *code, "", "They burn until dawn."]))
+    assert {sentence.heading for sentence in sentences} == {"", "Lamps"}
+
+
 @pytest.mark.parametrize(
     ("heading", "text"),
     [

@@ -77,7 +77,8 @@ _PAGE_NUMBER = re.compile(  # a picture in its place, as LaTeX2HTML makes it: (p
 _MANUAL_HEADING = re.compile(r"^#+(?= )", re.MULTILINE)
 # Where tags are closed in a wrong order, the title stands in the body, but a browser shows it.
 _TITLE = etree.XPath("string((//title[not(ancestor::svg)])[1])", smart_strings=False)
-_NO_TITLE = "<no title>"  # begins what Sphinx writes for a page without a heading
+# What programs write where a page has no title; Sphinx adds the name of the site.
+_NO_TITLE = re.compile(r"<no title>.*|no title|untitled(?: document| page)?|title", re.IGNORECASE)
 _TOP = re.compile(r"Top \((.+)\)")  # what Texinfo writes for the first page of a manual, with the manual's title
 _PICTURE = re.compile(r"<(?:\w+:)?(?:img|image)\b", re.IGNORECASE)
 
@@ -149,7 +150,7 @@ def html_content(html: str, *, mark_frame: bool = False, is_mail: bool = False) 
 def _declared_title(page: etree._Element) -> str:
     """Return the title that a page declares, without what generators of manuals write for want of one."""
     title = collapse_whitespace(_TITLE(page))
-    if title.startswith(_NO_TITLE):
+    if _NO_TITLE.fullmatch(title):
         return ""
     top = _TOP.fullmatch(title)
     return title if top is None else top[1]

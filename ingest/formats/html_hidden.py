@@ -16,6 +16,7 @@ _MAY_BE_HIDDEN = etree.XPath("//*[@hidden or @aria-hidden or @style][not(self::h
 _NAVIGATION = etree.XPath(
     "//*[@role = 'navigation'][not(self::html or self::body or ancestor::*[@role = 'navigation'])]"
 )
+_MAIN = etree.XPath("(//main | //*[@role = 'main'])[1]")
 _WORD = re.compile(r"[^\W\d_]{3,}|[\u3040-\u9fff\uac00-\ud7af]")
 # Javadoc leads to another page by a script, or else by a refresh for browsers without scripts.
 _REFRESH = etree.XPath(
@@ -116,18 +117,28 @@ def _refreshes_at_once(declaration: etree._Element) -> bool:
 
 
 def find_navigation(page: etree._Element, not_shown: set[etree._Element]) -> list[etree._Element]:
-    """Return the elements that are for navigation: by their name, or by a role if they show links and titles only.
+    """Return the elements that are for navigation: by their name, or by a role.
 
-    A label above links to related pages goes with these.
+    One that is only named so by its role is beside the main text of the page, or shows links and titles only. A label
+    above links to related pages goes with these.
     """
     own_words = _words(page.findtext("head/title", ""))
-    navigation = [*page.iter("nav"), *_find_related(page)]
+    navigation = [*page.iter("nav"), *_find_beside_main(page), *_find_related(page)]
     for element in _NAVIGATION(page):
         shown = [text for text in _TEXT_BESIDE_LINKS(element) if _parent_of(text) not in not_shown]
         beside_links = " ".join(shown)
         if _words(beside_links) <= own_words:  # the links to the pages above may end with this page's own name
             navigation.append(element)
     return navigation
+
+
+def _find_beside_main(page: etree._Element) -> set[etree._Element]:
+    """Return the elements with a role for navigation that are neither around the main text of a page nor in it."""
+    beside: set[etree._Element] = set()
+    for main in _MAIN(page):  # one, if the page names it
+        beside.update(_NAVIGATION(page))
+        beside -= {*main.iterancestors(), *main.iter()}
+    return beside
 
 
 def _find_related(page: etree._Element) -> Iterator[etree._Element]:

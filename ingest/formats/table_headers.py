@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import chain
+from operator import itemgetter
 from typing import TypeAlias
 
 from arag.ingest.formats.cell_kinds import (
@@ -25,6 +27,7 @@ MAX_ROWS = 30  # that are looked at
 
 _INITIAL = re.compile(r"^[A-Z][\w'’-]+ (?:[A-Z]\. ?)+[A-Z]|^(?:[A-Z]\. ?)+[A-Z][a-z]")  # John A. Martin, J. A. Martin
 FORM_COLUMNS = 2  # a table of so many is often a form
+_MIN_LIST = 9  # cells that are in the order of the alphabet: fewer may be so by chance
 
 
 @dataclass(frozen=True)
@@ -70,7 +73,7 @@ def _is_header(top: Sequence[Row], is_sheet: bool) -> bool:
     first, *below = top
     if not names_columns(first) or all(map(_has_labels, top)):
         return False
-    if _is_form(top, is_sheet):
+    if _is_form(top, is_sheet) or _is_list(top):
         return False
     return not _is_like_rows_below(first, below)
 
@@ -294,6 +297,16 @@ def _is_form(top: Sequence[Row], is_sheet: bool) -> bool:
     kinds = kinds_of(values[1:])
     has_several_kinds = len(kinds) > 1
     return has_several_kinds and TEXT in kinds
+
+
+def _is_list(top: Sequence[Row]) -> bool:
+    """Return whether the cells are the items of one long list, in the order of the alphabet by rows or by columns."""
+    cells = list(chain.from_iterable(map(dict.items, top)))
+    by_rows = [text.casefold() for _, text in cells]
+    by_columns = [text.casefold() for _, text in sorted(cells, key=itemgetter(0))]
+    are_distinct = len(set(by_rows)) == len(by_rows)
+    is_long = len(by_rows) >= _MIN_LIST and len(top[0]) > 1
+    return is_long and are_distinct and sorted(by_rows) in (by_rows, by_columns)
 
 
 def _has_labels(row: Row) -> bool:

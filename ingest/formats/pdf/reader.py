@@ -29,6 +29,7 @@ from arag.ingest.formats.pdf.scans import add_ocr_text, list_scans, name_scans, 
 from arag.ingest.formats.pdf.title import find_opening_title, find_title
 from arag.ingest.formats.scans import how_to_use_ocr
 from arag.ingest.formats.typography import Line
+from arag.text.contents import is_heading_of_contents
 from arag.text.normalise import collapse_whitespace, count
 
 logging.getLogger("pypdfium2").setLevel(logging.ERROR)  # its warnings are for programmers
@@ -205,7 +206,8 @@ def _unknown_characters(pages: Sequence[_Page]) -> list[str]:
 def _title(document: pypdfium2.PdfDocument) -> str:
     """Return the title that the file names, or an empty string."""
     title = collapse_whitespace(document.get_metadata_value("Title"))
-    return "" if _NO_TITLE.search(title) else title
+    is_title = not (_NO_TITLE.search(title) or is_heading_of_contents(title))
+    return title if is_title else ""
 
 
 def _metadata(document: pypdfium2.PdfDocument) -> dict[str, JSON]:

@@ -74,11 +74,11 @@ def find_opening_title(text: str) -> str:
 
 
 def _without_notes(line: Line) -> Line:
-    """Return a line without the marks of footnotes at its end, which are smaller than its type."""
+    """Return a line without the marks of footnotes at its end, which are smaller than its type, or in another font."""
     text = _NOTES.sub("", line.text)
     if text == line.text or line.size == line.first_size:
         return line
-    return line._replace(text=text, size=line.first_size)
+    return line._replace(text=text, size=line.first_size, font=line.first_font)
 
 
 def _find_block(page: Sequence[Line], size: float) -> list[Line]:

@@ -10,6 +10,7 @@ from itertools import chain
 
 import pytest
 from docx import Document as WordDocument
+from docx.enum.text import WD_ALIGN_PARAGRAPH
 from openpyxl import Workbook
 from pptx import Presentation
 from pptx.util import Inches
@@ -84,6 +85,13 @@ class TestWord:
             cell.paragraphs[0].add_run(text).bold = text == "Name"
         text = "The lamp is lit.\n\nComment by A: By whom?\n\nName | 2*3*4 | p < 0.05**"
         assert read(tmp_path / "a.docx", word.save).text == text
+
+    @pytest.mark.parametrize(("is_centred", "title"), [(True, "The Lights"), (False, "")])
+    def test_a_centred_first_line_is_the_title_of_a_document_without_headings(self, tmp_path, is_centred, title):
+        word = WordDocument()
+        word.add_paragraph("The Lights").alignment = WD_ALIGN_PARAGRAPH.CENTER if is_centred else None
+        word.add_paragraph("They are lit at six.")
+        assert read(tmp_path / "a.docx", word.save).title == title
 
     def test_a_document_whose_main_part_has_another_name(self, tmp_path):
         word = WordDocument()
@@ -229,6 +237,17 @@ def test_the_first_heading_of_a_text_of_libreoffice_is_its_title_even_without_a_
     body = '<text:h text:outline-level="0">The Lights</text:h><text:h text:outline-level="1">North</text:h>'
     path = open_document(tmp_path / "a.odt", "text", f"<office:text>{body}<text:p>Lit.</text:p></office:text>")
     assert read(path).title == "The Lights"
+
+
+@pytest.mark.parametrize(("place", "title"), [("center", "The Lights"), ("start", "")])
+def test_a_centred_first_line_is_the_title_of_a_text_of_libreoffice_without_headings(tmp_path, place, title):
+    fo = 'xmlns:fo="urn:oasis:names:tc:opendocument:xmlns:xsl-fo-compatible:1.0"'
+    style = f'<style:paragraph-properties {fo} fo:text-align="{place}"/>'
+    body = (
+        '<office:text><text:p text:style-name="P1">The Lights</text:p><text:p>Lit at six.</text:p></office:text>'
+        f'<style:style style:name="P1" style:family="paragraph">{style}</style:style>'
+    )
+    assert read(open_document(tmp_path / "a.odt", "text", body)).title == title
 
 
 @pytest.mark.parametrize("extension", [".docx", ".xlsx", ".html"])

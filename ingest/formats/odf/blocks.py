@@ -17,6 +17,7 @@ from arag.ingest.formats.odf.styles import ListNumbers, Styles
 from arag.ingest.formats.package import Package, attribute, local_name, to_int
 from arag.ingest.formats.pictures import describe
 from arag.ingest.formats.tables import table_lines
+from arag.ingest.formats.title_texts import is_title as may_be_title
 from arag.ingest.formats.word.numbers import BULLET
 from arag.ingest.outline import escape_structure
 from arag.text.normalise import collapse_whitespace
@@ -40,6 +41,7 @@ class Document:
         folder: Where it lies in the file.
         depth: How many documents it is inside of.
         title: Its title, as far as it is read.
+        opening: Its first paragraph if that is centred as a title is, else an empty string; None before it is read.
         lost: The parts that the text lacks, by their kinds.
     """
 
@@ -48,6 +50,7 @@ class Document:
     folder: str = ""
     depth: int = 0
     title: str = ""
+    opening: str | None = None
     lost: Counter[str] = field(default_factory=Counter)
 
 
@@ -101,7 +104,11 @@ class BlockReader:
 
     def _read_paragraph(self, element: etree._Element) -> Iterator[str]:
         text = self.text_of(element)
-        is_title = self.document.styles.is_title(attribute(element, "style-name"))
+        style = attribute(element, "style-name")
+        is_title = self.document.styles.is_title(style)
+        if text and self.document.opening is None:
+            is_opening = self.document.styles.is_centred(style) and may_be_title(text)
+            self.document.opening = collapse_whitespace(text) if is_opening else ""
         if text and is_title:
             self.document.title = collapse_whitespace(text)
             yield self._marked(1, self.document.title)
@@ -119,6 +126,7 @@ class BlockReader:
             return
         if level == 1 and not self.document.title:
             self.document.title = text
+        self.document.opening = self.document.opening or ""
         if number not in {"", BULLET}:
             text = f"{number} {text}"
         yield self._marked(level, text)

@@ -103,6 +103,15 @@ class Styles:
             names.add(attribute(style, "parent-style-name"))
         return _TITLE in names
 
+    def is_centred(self, name: str) -> bool:
+        """Return whether paragraphs of a style stand in the middle of the page."""
+        for style in self._with_parents("paragraph", name):
+            properties = style.find("{*}paragraph-properties")
+            place = "" if properties is None else attribute(properties, "text-align")
+            if place:
+                return place == "center"
+        return False
+
     def baseline(self, name: str) -> int:
         """Return whether text of a style stands above the line (more than 0), on it, or below it."""
         for style in self._with_parents("text", name):

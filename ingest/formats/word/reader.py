@@ -17,6 +17,7 @@ from arag.ingest.formats.drawings import drawing_texts
 from arag.ingest.formats.package import Package, Relation, attribute, find_child, find_part, local_name, value_of
 from arag.ingest.formats.pictures import is_text
 from arag.ingest.formats.tables import table_lines
+from arag.ingest.formats.title_texts import is_title as may_be_title
 from arag.ingest.formats.word.drawings import Drawing
 from arag.ingest.formats.word.numbers import BULLET, Numbering
 from arag.ingest.formats.word.runs import NoteReference, read_line
@@ -52,6 +53,7 @@ class _Document:
     numbering: Numbering
     depth: int
     title: str = ""
+    opening: str | None = None  # its first paragraph if that is centred as a title is
     lost: Counter[str] = field(default_factory=Counter)
 
 
@@ -87,7 +89,7 @@ def word_content(data: bytes, depth: int = 0) -> Content:
     if any(map(is_text, map(attrgetter("plain"), blocks))):
         del document.lost["picture"]  # it may be an ornament
     return Content(
-        title=document.title,
+        title=document.title or document.opening or "",
         text=text,
         left_out=name_lost(document.lost),
     )
@@ -187,6 +189,9 @@ class _PartReader:
         if not line.text:
             return _Block("", "")
         level = styles.heading_level(style, properties)
+        if self._document.opening is None:
+            is_opening = styles.is_centred(style, properties) and may_be_title(line.text)
+            self._document.opening = collapse_whitespace(line.text) if is_opening else ""
         if level:
             name = collapse_whitespace(line.text)
             self._note_title(name, level, is_title=styles.is_title(style))

@@ -95,6 +95,13 @@ class Styles:
         name = style_id if style is None else style.name
         return name.lower() == "title"
 
+    def is_centred(self, style_id: str, properties: etree._Element | None) -> bool:
+        """Return whether a paragraph stands in the middle of the page; see `heading_level`."""
+        own = value_of(properties, "{*}jc")
+        for _, style in self._with_parents(style_id):
+            own = own or value_of(style.properties, "{*}jc")
+        return own == "center"
+
     def heading_level(self, style_id: str, properties: etree._Element | None) -> int:
         """Return the level of a heading in Markdown; 0 for other paragraphs.
 

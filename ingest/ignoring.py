@@ -27,6 +27,8 @@ _BUILT_IN = (
     "search/*.js",
     "_static/",
     "_sources/",
+    "internals.pl",  # of LaTeX2HTML, as the next one
+    "labels.pl",
     "Makefile",
     "GNUmakefile",
     "node_modules/",

@@ -230,6 +230,7 @@ class TestHtml:
             ("<section><h2>Part of a book</h2></section>", "Part of a book"),
             ("<title>&lt;no title&gt; \u2014 Harbour rules 1.2</title><h1>Heading</h1>", "Heading"),
             ("<title>Untitled Document</title>", ""),
+            ("<title>Use of <tt>MILL.EXE</tt>, and the <b> tag</title>", "Use of MILL.EXE, and the <b> tag"),
             ("<p>text<h2>Later</h2>", ""),
             ("<p>text", ""),
         ],

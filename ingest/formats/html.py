@@ -79,6 +79,7 @@ _MANUAL_HEADING = re.compile(r"^#+(?= )", re.MULTILINE)
 _TITLE = etree.XPath("string((//title[not(ancestor::svg)])[1])", smart_strings=False)
 # What programs write where a page has no title; Sphinx adds the name of the site.
 _NO_TITLE = re.compile(r"<no title>.*|no title|untitled(?: document| page)?|title", re.IGNORECASE)
+_MARKED = re.compile(r"<(tt|code|b|i|em|strong|sup|sub)>(.*?)</\1>", re.IGNORECASE)  # a title has no tags: it shows them
 _TOP = re.compile(r"Top \((.+)\)")  # what Texinfo writes for the first page of a manual, with the manual's title
 _PICTURE = re.compile(r"<(?:\w+:)?(?:img|image)\b", re.IGNORECASE)
 
@@ -149,7 +150,7 @@ def html_content(html: str, *, mark_frame: bool = False, is_mail: bool = False) 
 
 def _declared_title(page: etree._Element) -> str:
     """Return the title that a page declares, without what generators of manuals write for want of one."""
-    title = collapse_whitespace(_TITLE(page))
+    title = _MARKED.sub(r"\2", collapse_whitespace(_TITLE(page)))
     if _NO_TITLE.fullmatch(title):
         return ""
     top = _TOP.fullmatch(title)

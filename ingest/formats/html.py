@@ -79,7 +79,7 @@ _MANUAL_HEADING = re.compile(r"^#+(?= )", re.MULTILINE)
 _TITLE = etree.XPath("string((//title[not(ancestor::svg)])[1])", smart_strings=False)
 # What programs write where a page has no title; Sphinx adds the name of the site.
 _NO_TITLE = re.compile(r"<no title>.*|no title|untitled(?: document| page)?|title", re.IGNORECASE)
-_MARKED = re.compile(r"<(tt|code|b|i|em|strong|sup|sub)>(.*?)</\1>", re.IGNORECASE)  # a title has no tags: it shows them
+_MARKED = re.compile(r"<(tt|code|b|i|em|strong|sup|sub)>(.*?)</\1>", re.IGNORECASE)  # which a title would show
 _TOP = re.compile(r"Top \((.+)\)")  # what Texinfo writes for the first page of a manual, with the manual's title
 _PICTURE = re.compile(r"<(?:\w+:)?(?:img|image)\b", re.IGNORECASE)
 

@@ -27,8 +27,9 @@ _BUILT_IN = (
     "search/*.js",
     "_static/",
     "_sources/",
-    "internals.pl",  # of LaTeX2HTML, as the next one
+    "internals.pl",  # of LaTeX2HTML, as the next two
     "labels.pl",
+    "WARNINGS",
     "Makefile",
     "GNUmakefile",
     "node_modules/",

@@ -176,6 +176,13 @@ def in_pictures(height, *parts):
 def test_signs_in_fonts_that_are_pictures_of_letters(read):
     data = in_pictures(500, 136, " un ", 19, " moulin ", 20, " ancien, ", 18, "alt")
     assert read("a.pdf", data).text == "• un « moulin » ancien, „alt"
+    assert read("b.pdf", in_pictures(500, 16, "rye,", 17, " 7", 21, "9")).text == "“rye,” 7–9"
+
+
+def test_codes_without_a_letter_are_left_out_and_named(read):
+    content = read("a.pdf", in_pictures(500, "The mill ", 5, " is closed", 6, "."))
+    assert content.text == "The mill is closed."
+    assert content.left_out == ("some characters of page 1: the font does not say which letters they are",)
 
 
 def test_a_closing_quotation_mark_that_is_low_before_a_word_opens(read):

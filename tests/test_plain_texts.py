@@ -503,6 +503,13 @@ def test_news_in_outline_mode_has_headings_and_items(read):
     assert headings(read("a.txt", items).text)["It goes on."] == ""
 
 
+def test_a_title_of_a_text_has_no_colon_at_its_end(read):
+    assert (
+        read("a.txt", "Mill release history:\n=====================\n\nIt turns again.\n").title
+        == "Mill release history"
+    )
+
+
 def test_a_setting_is_no_heading(read):
     text = read("a.txt", "The file of settings:\n\nUSE_SYSLOG=y\n\nIt writes what the mill does.\n").text
     assert headings(text)["It writes what the mill does."] == ""

@@ -69,7 +69,7 @@ def title_of_plain_text(text: str, path: Path) -> str:
     is_version = _NEWS.match(path.name) and _VERSION.search(title)
     if is_version or (_is_first_of_sections(title, text) and not _names(title, path.parent.name)):
         return path.stem.replace("_", " ")
-    return title
+    return title.rstrip(" :")
 
 
 def _is_first_of_sections(title: str, text: str) -> bool:

@@ -27,13 +27,14 @@ _PICTURES = dict.fromkeys(_DINGBATS, "")
 # By the names of fonts. Those for Western languages are without a name as pictures of letters: PDFium gives the places
 # of their signs. Others of TeX have parts of lines and circles.
 _SIGNS = {
-    "": {"\x12": "„", "\x13": "«", "\x14": "»", "\x88": "•"},
+    "": {"\x10": "“", "\x11": "”", "\x12": "„", "\x13": "«", "\x14": "»", "\x15": "–", "\x16": "—", "\x88": "•"},
+    "CMEX10": {"\x10": "(", "\x11": ")", "\x12": "(", "\x13": ")", "\x1a": "{"},
     "LCIRCLE10": _PICTURES,
     "LCIRCLEW10": _PICTURES,
     "LINE10": _PICTURES,
     "LINEW10": _PICTURES,
 }
-_SIGN_OF_FONT = re.compile(r"(?<!\S)\x12(?=\w)|[\x13\x14\u2600-\u27bf]|(?<!\S)\x88(?=\s)")
+_SIGN_OF_FONT = re.compile(r"[\x10-\x16\x1a\u2600-\u27bf]|(?<!\S)\x88(?=\s)")
 # A closing quotation mark that is printed lower is an opening one: PDFium has a line end after it.
 _MAY_BE_LOW = re.compile(r"”\r\n(?=[^\s\d])")
 # The logos of XeTeX and XeLaTeX: PDFium has the first E, which is mirrored, after the letter on its right.

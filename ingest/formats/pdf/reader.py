@@ -46,6 +46,8 @@ _NO_TITLE = re.compile(
     r"|^\S+\.\w{2,4}$|\.(?:docx?|xlsx?|pptx?|od[tsp]|rtf|indd|qxd|pub|pdf|dvi|eps|ai|cdr)$",
     re.IGNORECASE,
 )
+# Codes of glyphs for which the font names no letter: parts of brackets, notes of music, letters drawn as pictures.
+_CODE = re.compile(r" ?[\x00-\x08\x0b\x0e-\x1f\x7f-\x84\x86-\x9f]")
 _NAMED_A_PAGE = 0.5  # headings
 _NO_AUTHOR = {"", "anonymous"}
 
@@ -154,11 +156,12 @@ def _read_pages(
 
 
 def _page_texts(bodies: Sequence[Sequence[Line]], pages: Sequence[_Page]) -> list[str]:
-    """Return the text of each page: its lines, with headings marked, and the comments on it."""
+    """Return the text of each page: its lines, with headings marked and without codes, and the comments on it."""
     texts = mark_headings(bodies)
     completed: list[str] = []
     for text, page in zip(texts, pages, strict=True):
-        completed.append(join_blocks([text, *page.comments]))
+        letters = _CODE.sub("", text)
+        completed.append(join_blocks([letters, *page.comments]))
     return completed
 
 
@@ -197,7 +200,7 @@ def _unread_parts(document: pypdfium2.PdfDocument) -> list[str]:
 
 def _unknown_characters(pages: Sequence[_Page]) -> list[str]:
     """Return which pages have glyphs that the file does not name."""
-    unknown = [number for number, page in enumerate(pages, 1) if UNKNOWN in page.text]
+    unknown = [number for number, page in enumerate(pages, 1) if UNKNOWN in page.text or _CODE.search(page.text)]
     if not unknown:
         return []
     return [f"some characters of {name_pages(unknown)}: the font does not say which letters they are"]

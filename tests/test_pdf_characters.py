@@ -560,3 +560,13 @@ def test_no_space_after_a_narrow_accent_over_a_wide_letter(read, accent, letter,
 def test_digits_in_old_style_and_small_capitals_with_codes_for_private_use(read):
     glyphs = list("Expl\uf733 \uf771\uf775\uf7e9, \uf731\uf6ec\uf6f1")
     assert read("a.pdf", in_glyphs([[(glyphs, False)]])).text == "Expl3 qué, 1er"
+
+
+@pytest.mark.parametrize(("rule", "text"), [(0.2, "set_wheel(rye)"), (4.0, "set wheel(rye)"), (None, "set wheel(rye)")])
+def test_an_underscore_that_is_drawn_as_a_rule(read, rule, text):
+    pages = Pages()
+    end = pages.text(72, 700, "set", 11)
+    if rule is not None:
+        pages.canvas.rect(end + 0.6, 700 + rule, 3.4, 0.4, stroke=0, fill=1)
+    pages.text(end + 4.6, 700, "wheel(rye)", 11)
+    assert read("a.pdf", pages.finish()).text == text

@@ -22,9 +22,10 @@ from arag.ingest.formats.pdf.margin import move_labels
 from arag.ingest.formats.pdf.pieces import Piece
 from arag.ingest.formats.pdf.rows import find_rows
 from arag.ingest.formats.pdf.ruled import find_ruled_tables
-from arag.ingest.formats.pdf.rules import find_grids
+from arag.ingest.formats.pdf.rules import find_grids, read_boxes
 from arag.ingest.formats.pdf.spaced import join_spaced_letters
 from arag.ingest.formats.pdf.tables import find_tables
+from arag.ingest.formats.pdf.underscores import add_underscores
 from arag.ingest.formats.pdf.words import Word, mark_hyphens, read_lines
 from arag.ingest.formats.title_texts import match_number
 from arag.ingest.formats.typography import Line
@@ -48,12 +49,13 @@ def page_lines(page: pypdfium2.PdfTextPage, joined: JoinedLetters, fields: Seque
         fields: The values of its form.
     """
     may_turn = not fields  # whose places are as on the page
-    text = add_lost_spaces(read_text(page, may_turn=may_turn))
+    drawn = list(read_boxes(page.page))
+    text = add_underscores(add_lost_spaces(read_text(page, may_turn=may_turn)), drawn)
     words = map(join_spaced_letters, read_lines(page.page, text, joined))
     lines = move_labels(separate_columns(insert_fields(list(words), fields)))
     mark_hyphens(lines)
     fonts = Fonts(page.raw)
-    tables, below = find_ruled_tables(lines, find_grids(page.page, text), fonts, text)
+    tables, below = find_ruled_tables(lines, find_grids(drawn, text), fonts, text)
     found: list[_TextLine] = []
     for table in tables:
         found += _lines(find_tables(find_rows(keep_columns(table.above, fonts)), fonts))

@@ -83,17 +83,17 @@ class Grid:
         return self.regions.get((row, column))
 
 
-def find_grids(page: pypdfium2.PdfPage, text: PageText) -> list[Grid]:
+def find_grids(drawn: Iterable[Box], text: PageText) -> list[Grid]:
     """Return the grids of rules on a page whose cells are all boxes, in the direction of the page's text.
 
     Args:
-        page: The page.
+        drawn: The boxes of what is drawn on the page.
         text: Its text.
     """
     across: list[_Rule] = []
     down: list[_Rule] = []
     filled: list[Box] = []
-    for box in _read_boxes(page):
+    for box in drawn:
         turned = text.turn_back(box)
         if max(turned.width, turned.height) < _SHORTEST:
             continue
@@ -126,7 +126,7 @@ def _edges_of_colour(box: Box, down: Iterable[_Rule]) -> list[_Rule]:
 # --- what is drawn on a page ---
 
 
-def _read_boxes(page: pypdfium2.PdfPage) -> Iterator[Box]:
+def read_boxes(page: pypdfium2.PdfPage) -> Iterator[Box]:
     """Yield the boxes of thin paths and of filled ones, and those of the straight lines of others."""
     pointer = page.raw
     count = raw.FPDFPage_CountObjects(pointer)

@@ -160,6 +160,14 @@ class TestNames:
         assert text.lstrip().startswith(notes.replace("|", " "))
         assert text.endswith("\n\nName | Port | Tons | Since\n" + "\n".join(lines(table, sheet=True)[1:]))
 
+    def test_a_row_of_a_pivot_table_above_an_empty_one_is_no_second_header(self):
+        table = "Row Labels|oats|rye|Grand Total\nHolm|3400|3966.7|3486.1\n(blank)\nGrand Total|3400|3966.7|3486.1"
+        shown = lines(table, sheet=True)
+        assert shown[:2] == [
+            "Row Labels | oats | rye | Grand Total",
+            "Row Labels: Holm | oats: 3400 | rye: 3966.7 | Grand Total: 3486.1",
+        ]
+
     def test_a_note_in_nearly_all_columns_is_no_header_above_a_shorter_note(self):
         table = "Name|Port|Tons|Since\nGull|Orra|4|1880\nPetrel|Holm|5|1881"
         shown = [line for line in lines(f"at|the|top\nor merging|cells\n{table}", sheet=True) if line]

@@ -226,7 +226,7 @@ def _names_first_columns(row: Row, above: Sequence[Row], below: Row) -> bool:
     is_below_gap = min(first_columns) > last
     if is_below_gap:
         return True
-    are_groups = first_columns == {last}
+    are_groups = first_columns == {last} and all(map(names_columns, above))
     if not are_groups or len(above) == 1:
         return False
     return max(last_columns) > last + 1  # fields with a title between them have one value each

@@ -154,7 +154,7 @@ def run_ingest(sources: Sources, index: str | Path | IndexStore, **options: Unpa
         if readers.scans is not None:
             readers.scans.show_page = lambda: meter.report(ocr_pages=1)
         problems: list[Problem] = []
-        documents = _require_one(_set_aside_problems(reader.read(), problems), problems)
+        documents = _require_one(_set_aside_problems(reader.read(), problems), problems, reader)
         if embedder is None:
             check_embedder(store)
         with open_writer(store, embedder=embedder, chunk_tokens=chunk_tokens, meter=meter) as writer:
@@ -275,15 +275,18 @@ def _notes_on(documents: Iterable[Document]) -> list[Note]:
     return [Note(document.source, document.left_out) for document in documents if document.left_out]
 
 
-def _require_one(documents: Iterator[Document], problems: Sequence[Problem]) -> Iterator[Document]:
+def _require_one(
+    documents: Iterator[Document], problems: Sequence[Problem], reader: SourceReader
+) -> Iterator[Document]:
     """Return the documents if there are any, so that no index is made if nothing can be read.
 
     Raises:
-        InputError: There is none; the message names the first problems.
+        InputError: There is none; the message names the first problems, and files that were skipped.
     """
     first = next(documents, None)
     if first is None:
-        raise InputError(f"no document could be read: {name_first(problems) or 'the sources are empty'}")
+        reasons = name_first([*problems, *reader.list_skipped()])
+        raise InputError(f"no document could be read: {reasons or 'the sources are empty'}")
     return chain([first], documents)
 
 

@@ -915,6 +915,7 @@ def test_a_sentence_in_chinese_on_two_lines_is_no_heading(read):
 def test_the_head_and_foot_of_a_manual_page_are_no_text(read, middle, page, title):
     content = read("a.txt", f"{page}  {middle}\t{page}\n\nNAME\n       lamp - light\n\nOrra 2\t May 1880  {page}\n")
     assert (content.title, content.text) == (title, "# NAME\n       lamp - light\n")
+    assert content.metadata == {"edition": "Orra 2, May 1880"}
 
 
 @pytest.mark.parametrize("name", ["a.sh", "a.py", "a.conf", "a.tex"])

@@ -122,7 +122,7 @@ def find_frame(page: etree._Element) -> set[etree._Element]:
     and pictures above the title.
     A text right under a heading is never one, as it may be the answer that the heading asks for; nor is a field.
     """
-    frame = {*_AROUND(page), *_find_named(page), *_find_unnamed(page), *_SEARCHES(page)}
+    frame = {*_AROUND(page), *_find_named(page), *_find_unnamed(page), *_SEARCHES(page), *page.iter("address")}
     return set(filterfalse(_is_field, frame))
 
 

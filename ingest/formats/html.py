@@ -298,9 +298,9 @@ def _show_code(text: str) -> str:
         return ""
     lines = _show_rows(lines[filled[0] : filled[-1] + 1])
     plain = [line.replace(NO_BREAK_SPACE, " ") for line in lines]
-    manual, text = split_manual("\n".join(plain))
+    manual = split_manual("\n".join(plain))
     if manual:
-        return _show_manual(text)
+        return _show_manual(manual.text)
     if escape_code(plain) != plain:
         lines = [f"{_CODE_INDENTATION}{line}" if line.strip() else "" for line in lines]
     return CODE_LINE_END.join(lines)

@@ -4,31 +4,40 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from typing import NamedTuple
 
 from arag.ingest.outline import escape_marks
 
 _HEAD = re.compile(r"\s*^(\S[^\n(]*\(\d\w*\)|\S+\([nlp]\))[ \t](?:[^\n]*[ \t])?\1[ \t]*$", re.MULTILINE)
+_GAP = re.compile(r"\t[ \t]*|[ \t]{2,}")
 _LEVELS = {0: 1, 2: 2, 3: 2}  # of headings, by their indentations
 _MAX_BELOW = 2  # lines below a heading, in which its text begins
 
 
-def split_manual(text: str) -> tuple[str, str]:
-    """Return the title of a printed manual page, such as `ls(1)`, and its text without head and foot.
+class PrintedManual(NamedTuple):
+    """The parts of a printed manual page."""
 
-    The title of another text is empty.
-    """
+    title: str  # such as `ls(1)`
+    edition: str  # what the foot says: the version and the date
+    text: str  # without head and foot
+
+
+def split_manual(text: str) -> PrintedManual | None:
+    """Return the parts of a printed manual page, or None for another text."""
     head = _HEAD.match(text)
     if head is None:
-        return "", text
+        return None
     name = head[1]
     body = text[head.end() :].rstrip()
     above, _, last = body.rpartition("\n")
+    edition = ""
     is_foot = last.endswith(name)
     if is_foot:
+        edition = _GAP.sub(", ", last.removesuffix(name).strip())
         body = above.rstrip()
     is_in_capitals = name[: name.rfind("(")].isupper()
     title = name.lower() if is_in_capitals else name
-    return title, body.lstrip("\n") + "\n"
+    return PrintedManual(title, edition, body.lstrip("\n") + "\n")
 
 
 def mark_manual(text: str) -> str:

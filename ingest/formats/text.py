@@ -57,11 +57,12 @@ def read_text(path: Path, encoding: str = "") -> Content:
     if path.name.lower().endswith(_SOURCES):
         return read_markdown(path, encoding)
     text = _MODE.sub(r"\1", _without_printing(decode_text(path.read_bytes(), encoding)))
-    manual, text = split_manual(text)
+    manual = split_manual(text)
     if manual:
         return Content(
-            title=manual,
-            text=join_lines(mark_manual(text)),
+            title=manual.title,
+            text=join_lines(mark_manual(manual.text)),
+            metadata={"edition": manual.edition} if manual.edition else {},
             marks_headings=True,
             is_plain=True,
         )

@@ -173,6 +173,12 @@ class TestSheets:
         book.active.cell(1, 2).number_format = number_format
         assert read(tmp_path / "a.xlsx", book.save).text == f"# Sheet\n\nbefore{f' | {seen}' if seen else ''}"
 
+    def test_errors_in_cells_are_left_out_and_counted(self, tmp_path):
+        book = Workbook()
+        book.active.append(["Dues", "#N/A", "#DIV/0!"])
+        content = read(tmp_path / "a.xlsx", book.save)
+        assert (content.text, content.left_out) == ("# Sheet\n\nDues", ("2 error values",))
+
     def test_a_workbook_of_libreoffice(self, tmp_path):
         cell = '<table:table-cell office:value-type="string"><text:p>{}</text:p></table:table-cell>'
         cells = cell.format("Share") + cell.format("1234.5")

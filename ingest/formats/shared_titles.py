@@ -99,7 +99,8 @@ def find_own_title(title: str, text: str, names: PageNames) -> str:
     if title in headings:
         return title
     for heading in headings:
-        is_name = heading[:1].isalnum() and not is_heading_of_contents(heading)  # unlike `- b -` in an index
+        is_label = heading.endswith(":") or not heading[:1].isalnum()  # such as `- b -` in an index
+        is_name = not is_label and not is_heading_of_contents(heading)
         if is_name and names.headings[heading] <= 1:
             return heading
     return title

@@ -23,6 +23,7 @@ from arag.text.normalise import count
 _SAVE = "open and save the file in a spreadsheet program"
 
 _MERGED = re.compile(rb'<(?:\w+:)?mergeCell\s[^>]*?ref="([A-Z]+)(\d+):[A-Z]+(\d+)"')
+_ERROR = re.compile(rb"<(?:\w+:)?c\s[^>]*\bt=\"e\"")
 _FORMULA_WITHOUT_VALUE = re.compile(
     rb"<(?:\w+:)?c\s(?P<attributes>[^>]*)>\s*<(?:\w+:)?f\b(?:[^>]*/>|[^>]*>[^<]*</(?:\w+:)?f>)"
     rb"\s*(?:<(?:\w+:)?v\s*/>|<(?:\w+:)?v>\s*</(?:\w+:)?v>)?\s*</(?:\w+:)?c>"
@@ -107,6 +108,7 @@ def _read_parts(package: Package, lost: Counter[str]) -> dict[str, _Sheet]:
         data = package.read(own.part)
         if data is None:
             continue
+        lost["error value"] += len(_ERROR.findall(data))  # such as #N/A, which is no value of its column
         sheets[element.get("name", "")] = _Sheet(
             merged=_find_merged(data),
             formulas_without_values=_count_formulas_without_values(data),

@@ -26,7 +26,6 @@ _DAY = len("2020-01-31")
 _HEADING_LINE = re.compile(r"(#{1,6}) +(.*)")
 _LEADER = re.compile(r"\s*(?:\. ?){4,}\s*(?=\d|[ivxl]+\b)|\s*…{2,}\s*")  # to the number of a page
 _BAR = re.compile(r"(?<!\|)\|(?!\|)")  # of a table: `||` means "or"
-_EMPTY_CELL = re.compile(r"^\s*\|(?!\|)|\|\s+\||(?<!\|)\|\s*$")
 _LISTED = KeptByView(lambda view: list_documents(view, None, "id", 0, sys.maxsize), most=4)
 
 
@@ -94,10 +93,8 @@ def _mark_gaps(section: Iterable[ShownSentence]) -> Iterator[str]:
 def _without_markup(text: str) -> str:
     """Return a sentence without the dots of a table of contents, and without empty cells."""
     text = _LEADER.sub(" … ", text)
-    if not _EMPTY_CELL.search(text):
-        return text
     cells = [cell.strip() for cell in _BAR.split(text)]
-    return " | ".join(filter(None, cells))
+    return " | ".join(filter(None, cells)) if "" in cells else text
 
 
 def address(chunk_id: str, starts: Sequence[str | int]) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from arag.ingest.boundaries import LEADERS
-from arag.text.normalise import CELL_BOUNDARY
+from arag.text.normalise import CELL_BOUNDARY, collapse_whitespace
 
 _MAX_TITLE = 120  # characters: longer ones are sentences
 _MAX_TITLE_LINES = 3
@@ -84,6 +84,11 @@ def is_title(text: str) -> bool:
     name = text[number.end() :]
     begins_item = _BULLET_APART.match(name)
     return not begins_item and _is_name(name)
+
+
+def opening_title(text: str, *, is_centred: bool) -> str:
+    """Return the first paragraph of a document as its title, if it is centred and looks like one; else nothing."""
+    return collapse_whitespace(text) if is_centred and is_title(text) else ""
 
 
 def _is_name(text: str) -> bool:

@@ -17,7 +17,7 @@ from arag.ingest.formats.odf.styles import ListNumbers, Styles
 from arag.ingest.formats.package import Package, attribute, local_name, to_int
 from arag.ingest.formats.pictures import describe
 from arag.ingest.formats.tables import table_lines
-from arag.ingest.formats.title_texts import is_title as may_be_title
+from arag.ingest.formats.title_texts import opening_title
 from arag.ingest.formats.word.numbers import BULLET
 from arag.ingest.outline import escape_structure
 from arag.text.normalise import collapse_whitespace
@@ -107,8 +107,7 @@ class BlockReader:
         style = attribute(element, "style-name")
         is_title = self.document.styles.is_title(style)
         if text and self.document.opening is None:
-            is_opening = self.document.styles.is_centred(style) and may_be_title(text)
-            self.document.opening = collapse_whitespace(text) if is_opening else ""
+            self.document.opening = opening_title(text, is_centred=self.document.styles.is_centred(style))
         if text and is_title:
             self.document.title = collapse_whitespace(text)
             yield self._marked(1, self.document.title)

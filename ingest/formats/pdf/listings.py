@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from itertools import count, groupby
+from operator import attrgetter, itemgetter
 
 from arag.ingest.formats.pdf.fonts import Fonts
 from arag.ingest.formats.pdf.words import Word
@@ -12,6 +13,8 @@ from arag.ingest.formats.title_texts import is_code_font
 
 _NUMBER = re.compile(r"(\d{1,5}) \S")
 _SIGN = re.compile(r"[\\{}]|;$")  # of programs
+_FIRST = itemgetter(0)
+_LEFT, _TEXT, _WIDTH = attrgetter("left"), attrgetter("text"), attrgetter("box.width")
 _MIN_LINES = 3  # of a listing with numbers
 _MAX_PITCH = 2.0  # times the height of the type, from one line of a listing to the next
 _MOSTLY = 0.9  # of the lines of a page: its text may be in letters of one width, too
@@ -69,14 +72,16 @@ def _is_below(before: Word, word: Word) -> bool:
 def _lay_out(listing: Sequence[Sequence[Word]]) -> list[Sequence[Word]]:
     if len(listing) == 1:
         return list(listing)
-    edge = min((line[0].left for line in listing), default=0.0)
+    edge = min(map(_LEFT, map(_FIRST, listing)), default=0.0)
     return [_as_one_word(line, edge) for line in listing]
 
 
-def _as_one_word(line: Sequence[Word], edge: float) -> list[Word]:
+def _as_one_word(line: Sequence[Word], edge: float) -> Sequence[Word]:
     """Return a line as one word that has a space for each letter's width from the left edge, and between words."""
-    letters = sum(len(word.text) for word in line)
-    width = sum(word.right - word.left for word in line) / letters
+    letters = sum(map(len, map(_TEXT, line)))
+    width = sum(map(_WIDTH, line)) / letters
+    if not width:  # a damaged font
+        return line
     text = ""
     right = edge
     for word in line:

@@ -17,7 +17,7 @@ from arag.ingest.formats.drawings import drawing_texts
 from arag.ingest.formats.package import Package, Relation, attribute, find_child, find_part, local_name, value_of
 from arag.ingest.formats.pictures import is_text
 from arag.ingest.formats.tables import table_lines
-from arag.ingest.formats.title_texts import is_title as may_be_title
+from arag.ingest.formats.title_texts import opening_title
 from arag.ingest.formats.word.drawings import Drawing
 from arag.ingest.formats.word.numbers import BULLET, Numbering
 from arag.ingest.formats.word.runs import NoteReference, read_line
@@ -190,8 +190,7 @@ class _PartReader:
             return _Block("", "")
         level = styles.heading_level(style, properties)
         if self._document.opening is None:
-            is_opening = styles.is_centred(style, properties) and may_be_title(line.text)
-            self._document.opening = collapse_whitespace(line.text) if is_opening else ""
+            self._document.opening = opening_title(line.text, is_centred=styles.is_centred(style, properties))
         if level:
             name = collapse_whitespace(line.text)
             self._note_title(name, level, is_title=styles.is_title(style))

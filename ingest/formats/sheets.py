@@ -108,7 +108,8 @@ def _read_parts(package: Package, lost: Counter[str]) -> dict[str, _Sheet]:
         data = package.read(own.part)
         if data is None:
             continue
-        lost["error value"] += len(_ERROR.findall(data))  # such as #N/A, which is no value of its column
+        errors = len(_ERROR.findall(data))  # such as #N/A, which is no value of its column
+        lost.update(["error value"] * errors)
         sheets[element.get("name", "")] = _Sheet(
             merged=_find_merged(data),
             formulas_without_values=_count_formulas_without_values(data),

@@ -26,7 +26,7 @@ from arag.models.chat import load_model
 from arag.models.prices import cost
 from arag.models.usage import total
 from arag.retrieval.index import open_index
-from eval_runs import STEPS, Replies, answer, number_of, play, questions, reply_in_role
+from eval_runs import STEPS, Replies, answer, play, questions, reply_in_role
 from fakes import HashEmbeddings
 from forked import processes
 from http_server import Failure
@@ -269,17 +269,6 @@ def test_ten_failures_in_a_row_end_a_run(small_index, folder):
         with pytest.raises(InputError, match=r"10 questions in a row failed, the last one with: .*400"):
             answer(small_index, server, questions(30), folder, concurrency=1)
         assert len(ids(folder)) == 10
-
-
-@pytest.mark.timeout(60)
-def test_a_run_that_ends_with_failures_does_not_wait_for_a_question_that_pauses(small_index, folder):
-    def reply(number, request):
-        pauses = number_of(request) == 0
-        return Failure(429, headers={"Retry-After": "600"}) if pauses else Failure(400)
-
-    with serve(reply) as server, pytest.raises(InputError, match="10 questions in a row failed"):
-        answer(small_index, server, questions(30), folder, concurrency=2)
-    assert "q0" not in ids(folder)
 
 
 def test_a_judge_that_comes_later_judges_the_answers_that_are_there(small_index, folder):

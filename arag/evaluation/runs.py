@@ -61,7 +61,7 @@ def answer_questions(
     with FileLock(file.file.with_suffix(".lock"), timeout=0, thread_local=False):
         file.drop_half_line()
         records = file.read()
-        with threads(context.concurrency) as pool, _stop_on_error(context.stopped):
+        with threads(context.concurrency) as pool, _stop_if_left(context.stopped):
             work = []
             for question in list_open(questions, records, judged=judged):
                 known = records.get(question.id)
@@ -77,11 +77,11 @@ def answer_questions(
 
 
 @contextmanager
-def _stop_on_error(stopped: Event) -> Iterator[None]:
-    """Stop the run if the block does not end by itself: its threads may pause for minutes, and they are waited for."""
+def _stop_if_left(stopped: Event) -> Iterator[None]:
+    """Stop the experiment if the user or the caller leaves the block: its threads may pause for minutes."""
     try:
         yield
-    except BaseException:
+    except (KeyboardInterrupt, GeneratorExit):
         stopped.set()
         raise
 

@@ -15,7 +15,7 @@ _MIN_SHARE = 0.1  # of all words
 _ENGLISH = frozenset(
     "a an and are as at be been but by can do for from had has have he her his i if in is it its me more no not of on "
     "one or our she so some than that the their there they this to was we were what when which who will with you your "
-    "die on over under was where how".split()
+    "die on over under where how".split()
 )
 # The most common words of languages in Latin letters, without those that English has, too.
 _OTHERS = frozenset(

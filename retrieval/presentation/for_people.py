@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from math import log
+from typing import NamedTuple
 
 from arag.retrieval.index import Index
 from arag.retrieval.presentation.code_lines import code_lines_of_part
@@ -69,13 +70,11 @@ def list_nearest(index: Index, query: str, top_k: int) -> str:
     hits, whatever its similarity.
     """
     candidates = max(NEAREST, top_k + 1)
-    all_weights = _weigh_terms(index, query)
-    weights = {term: weight for term, (weight, occurs) in all_weights.items() if occurs}
-    total = sum(weight for weight, _ in all_weights.values())
+    terms = _weigh_terms(index, query)
 
     def rank(hit: Hit) -> tuple[bool, float]:
         says_little = is_in_contents(hit) or _has_only_headings(hit.chunk)
-        return says_little, -hit.score - _TERMS * _share_terms(hit.chunk, weights, total)
+        return says_little, -hit.score - _TERMS * _share_terms(hit.chunk, terms)
 
     while True:
         results = index.semantic_search(query, candidates, titles_first=True)
@@ -84,10 +83,10 @@ def list_nearest(index: Index, query: str, top_k: int) -> str:
         first = hits[0].chunk_id if hits else ""
         hits.sort(key=lambda hit: not _has_title(hit.chunk, query))
         found = show_semantic_hits(SemanticResults(query, tuple(hits))).full
-        found = [_add_best_with_terms(shown, weights) for shown in found]
+        found = [_add_best_with_terms(shown, terms.weights) for shown in found]
         for place, shown in enumerate(found):
             if shown.hit.chunk_id == first:
-                found[place] = _add_next_nearest(index, query, shown, weights)
+                found[place] = _add_next_nearest(index, query, shown, terms.weights)
         selection = _take_distinct(_make_readable(found), top_k)
         if len(selection.full) == top_k or len(hits) < candidates:
             break
@@ -102,25 +101,35 @@ def list_nearest(index: Index, query: str, top_k: int) -> str:
     return write_selection(head, selection, for_people=True)
 
 
-def _weigh_terms(index: Index, query: str) -> dict[str, tuple[float, bool]]:
-    """Return the weights of a query's terms, and whether they occur; those in fewer chunks weigh more."""
-    terms = list_terms(query)[:_MOST_TERMS] or [query]
-    frequencies = index.keyword_search(terms, 1, ranking="bm25").document_frequency
+class _Terms(NamedTuple):
+    """The terms of a query; those in fewer chunks weigh more."""
+
+    weights: dict[str, float]  # of those that occur
+    total: float  # the weight of all
+
+
+def _weigh_terms(index: Index, query: str) -> _Terms:
+    asked = list_terms(query)[:_MOST_TERMS] or [query]
+    frequencies = index.keyword_search(asked, 1, ranking="bm25").document_frequency
     all_chunks = index.info().chunks
-    weights: dict[str, tuple[float, bool]] = {}
+    weights: dict[str, float] = {}
+    total = 0.0
     for term, chunks in frequencies.items():
-        weights[term] = (log((1 + all_chunks) / max(chunks, 1)), chunks > 0)
-    return weights
+        weight = log((1 + all_chunks) / max(chunks, 1))
+        total += weight
+        if chunks:
+            weights[term] = weight
+    return _Terms(weights, total)
 
 
-def _share_terms(chunk: Chunk, weights: Mapping[str, float], total: float) -> float:
+def _share_terms(chunk: Chunk, terms: _Terms) -> float:
     """Return how much of the weight of all terms of a query a chunk and its title have, as words or their beginnings.
 
     Of a question in another language than the documents, few terms occur, and these say little.
     """
     text = searchable(f"{chunk.title} {chunk.text}")
-    held = [weight for term, weight in weights.items() if begins_word(term, text)]
-    return sum(held) / (total or 1)
+    held = [weight for term, weight in terms.weights.items() if begins_word(term, text)]
+    return sum(held) / (terms.total or 1)
 
 
 def _add_best_with_terms(shown: ShownHit, weights: Mapping[str, float]) -> ShownHit:

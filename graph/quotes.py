@@ -63,9 +63,9 @@ def choose_quotes(
         if not new or not known.issuperset(_YEAR.findall(claim.text)):
             continue
         for text, chunk_id in new:
-            position = _choose_sentence(text, words[chunk_id])
-            if position is not None:
-                chosen.setdefault(chunk_id, set()).add(position)
+            best = _choose_sentences(text, words[chunk_id])
+            if best:
+                chosen.setdefault(chunk_id, set()).update(best)
     quotes: dict[str, list[Quote]] = {}
     for chunk_id, positions in chosen.items():
         quotes[chunk_id] = _make_quotes(chunks[chunk_id], positions, texts[chunk_id])
@@ -101,11 +101,12 @@ def _make_quotes(chunk: Chunk, positions: Collection[int], texts: Mapping[int, s
     return quotes
 
 
-def _choose_sentence(claim: str, chunk: _ChunkWords) -> int | None:
-    """Choose the sentence that shares most with a claim. Names, numbers and words rare in the chunk weigh more.
+def _choose_sentences(claim: str, chunk: _ChunkWords) -> list[int]:
+    """Choose the sentence that shares most with a claim, and a second one for numbers that the first one lacks.
 
-    Of sentences that share as much, one that writes the words as the claim does comes first: `fft` is not `FFT`. If the
-    chunk has no name or number of the claim, the sentence needs half of the claim's words, or the claim quotes it.
+    Names, numbers and words rare in the chunk weigh more. Of sentences that share as much, one that writes the words as
+    the claim does comes first: `fft` is not `FFT`. If the chunk has no name or number of the claim, the sentence needs
+    half of the claim's words, or the claim quotes it. The second one also shares a word with the claim.
     """
     claimed = _words(claim) - chunk.title
     names = set(_NUMBER.findall(claim))
@@ -140,7 +141,18 @@ def _choose_sentence(claim: str, chunk: _ChunkWords) -> int | None:
         alike = len(written & chunk.written[position])
         return weight, alike, -len(words), -position
 
-    return max(candidates, key=rank, default=None)
+    if not candidates:
+        return []
+    first = max(candidates, key=rank)
+    missing = claimed.intersection(_NUMBER.findall(claim)) - chunk.sentences[first]
+    with_missing = []
+    for position in candidates:
+        words = chunk.sentences[position]
+        if words & missing and len(words & claimed) > 1:
+            with_missing.append(position)
+    if not with_missing:
+        return [first]
+    return [first, max(with_missing, key=rank)]
 
 
 def _read_words(chunk: Chunk, texts: Mapping[int, str]) -> _ChunkWords:

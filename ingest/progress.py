@@ -28,6 +28,7 @@ _STEPS = {"listing": "Looking for files", "sampling": "Reading a sample", "loadi
 _WHOLE = 1_000  # the total of a step of which only the finished part is known
 _LEAST_SHARE = 0.05  # of the total: less tells nothing about the time that the rest takes
 _LEAST_SECONDS = 20.0  # of work: the first seconds are not like the rest
+_LEAST_SHARE_OF_TEXT = 0.2  # of the total: before, the number of all sentences may be wrong by half
 _MAX_NAME = 40  # characters: beside it, a bar fits into a line of a terminal
 _SECONDS_BETWEEN_LINES = 5.0  # often enough to see that a run is alive, without filling a log
 
@@ -126,11 +127,14 @@ class Progress:
 
     @property
     def embedded(self) -> str:
-        """The sentences embedded and their rate: `9,412 of about 24,000 sentences, 31 per second`; empty for none."""
+        """The sentences embedded and their rate: `9,412 of about 24,000 sentences, 31 per second`; empty for none.
+
+        In the first fifth, the number of all sentences is left out.
+        """
         if not self.sentences or self.phase not in {"reading", "embedding", "done"}:
             return ""
         rate = f"{self.per_second:,.0f} per second"
-        if self.phase == "done" or not self.expected_sentences:
+        if self.phase == "done" or not self.expected_sentences or self.share < _LEAST_SHARE_OF_TEXT:
             return f"{count(self.sentences, 'sentence')}, {rate}"
         expected = max(_round(self.expected_sentences), self.sentences)
         return f"{self.sentences:,} of about {count(expected, 'sentence')}, {rate}"

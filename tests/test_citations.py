@@ -214,6 +214,11 @@ LENS = "Its lens came from the Emberlane Glassworks."
             "Nothing in the books says what became of all its workers later on. It closed after a fire. [glass:0]",
             {"glass:0": ["It closed after a fire."]},
         ),
+        (
+            "The light was designed by Corrin Ashe, first lit in 1849, and lost windows in 1866 [light:0].",
+            {"light:0": [LIT, "Storms broke two of its windows in 1866."]},
+        ),
+        ("The light was designed by Corrin Ashe and first lit in 1849, on 1866 nights [light:0].", {"light:0": [LIT]}),
     ],
 )
 def test_the_sentences_that_bear_a_claim_are_quoted(islands, answer, expected):
@@ -233,6 +238,14 @@ def test_of_lines_with_a_name_the_one_that_writes_it_alike_is_quoted(make_index,
     index = make_index([{"id": "card", "text": "\n".join([*lines, line])}])
     (citation,) = parse_citations(f"The tool has {asked} [card:0].", index, ("card:0",), [])
     assert [quote["text"] for quote in citation["quotes"]] == [line]
+
+
+def test_an_item_of_a_list_with_the_number_of_a_claim_is_quoted_beside_its_first_line(make_index):
+    line = "The Vellin module of the signal accepts the following run time option:"
+    item = "- port: the port to listen to (defaults to 50051)"
+    index = make_index([{"id": "gate", "text": f"{line}\n\n{item}\n- host: the host"}])
+    (citation,) = parse_citations(f"{line} {item} [gate:0].", index, ("gate:0",), [])
+    assert [quote["text"] for quote in citation["quotes"]] == [line, item]
 
 
 @pytest.mark.parametrize(

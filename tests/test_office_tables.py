@@ -346,6 +346,12 @@ class TestCsv:
         rows = f"sep={mark}\nName{mark}Tons\nGull{mark}4,5\n"
         assert read("a.csv", rows).text == "Name | Tons\nName: Gull | Tons: 4,5"
 
+    @pytest.mark.parametrize("names", ["Name,Tons", "# Name,Tons", "#Name,Tons"])
+    def test_comments_above_a_csv_are_not_rows_but_for_the_names_of_columns(self, read, names):
+        text = read("a.csv", f"# by Ann, on Monday\n# Two ships\n{names}\nGull,4\nTern,5\n").text
+        rows = "Name | Tons\nName: Gull | Tons: 4\nName: Tern | Tons: 5"
+        assert text == f"    # by Ann, on Monday\n\n    # Two ships\n\n{rows}"
+
     def test_a_comment_above_a_tsv_is_neither_a_name_nor_a_heading(self, read):
         text = read("a.tsv", "# exported by hand\nName\tTons\tPort\nGull\t4\tOrra\n").text
         assert text == "    # exported by hand\n\nName | Tons | Port\nName: Gull | Tons: 4 | Port: Orra"

@@ -224,10 +224,33 @@ def test_tables_in_which_generators_of_manuals_lay_out_a_page_hold_no_data(read,
             ),
             "lamp: A lamp.\n\n[nullable]\n\nn: How often.",
         ),
+        (
+            (
+                "<table class=STable><tr><td class=SEntry>light</td><td class=SDescription>Lights it.</td></tr>"
+                "<tr><td class=SEntry>oil</td><td class=SDescription></td></tr></table>"
+                "<table class=Prototype><tr><td><table><tr><td>void light(</td><td>int&nbsp;</td><td>n,</td></tr>"
+                "<tr><td></td><td>bool&nbsp;</td><td>wait)</td></tr></table></td></tr></table>"
+            ),
+            "light: Lights it.\n\noil\n\nvoid light(int n,\n\nbool wait)",
+        ),
     ],
 )
-def test_parameters_and_members_that_doxygen_and_gtk_doc_list_in_tables_are_definitions(read, html, text):
+def test_parameters_and_members_that_doxygen_gtk_doc_and_natural_docs_list_in_tables_are_definitions(read, html, text):
     assert read("a.html", html).text == text
+
+
+@pytest.mark.parametrize(
+    ("second", "rows"),
+    [
+        ("<td>Print...</td>", "Key\n\nCtrl+p | Print...\nCtrl+s | Save..."),
+        ("<th>Print...</th>", "Key\n\nCtrl+p | Print...\nCtrl+p: Ctrl+s | Print...: Save..."),
+    ],
+)
+def test_a_header_that_names_one_column_leaves_the_next_row_a_row(read, second, rows):
+    first = "<th>Ctrl+p</th>" if second.startswith("<th") else "<td>Ctrl+p</td>"
+    body = f"<tr>{first}{second}</tr><tr><td>Ctrl+s</td><td>Save...</td></tr>"
+    text = read("a.html", f"<table><thead><tr><th>Key</th><th>&nbsp;</th></tr></thead>{body}</table>").text
+    assert text == rows
 
 
 def test_a_page_that_shows_what_a_search_in_doxygen_finds_is_left_out(read):

@@ -237,6 +237,41 @@ def test_a_short_title_of_the_outline_is_the_whole_one_of_the_page(read):
     assert headings(read, pages)[-1] == "# 4 Carts [1, “Of carts”]"
 
 
+def test_chapters_below_the_contents_in_the_outline_are_not_part_of_them(read):
+    pages = Pages()
+    for level, title in enumerate(["Table of Contents", "Of rye", "Of carts"]):
+        pages.canvas.bookmarkPage(title)
+        pages.canvas.addOutlineEntry(title, title, level)
+        pages.text(72, 740, title, 16, "Helvetica-Bold")
+        pages.lines(72, 690, TEXT * 4)
+        pages.show()
+    assert headings(read, pages) == ["# Table of Contents", "# Of rye", "## Of carts"]
+
+
+def test_the_heading_of_the_contents_in_larger_type_than_chapters_has_none_below_it(read):
+    pages = Pages()
+    pages.text(72, 740, "Contents", 24, "Helvetica-Bold")
+    pages.lines(72, 690, TEXT)
+    pages.show()
+    for title in ("Of rye", "Of carts", "Of oats"):
+        pages.text(72, 740, title, 16, "Helvetica-Bold")
+        pages.lines(72, 690, TEXT * 4)
+        pages.show()
+    assert headings(read, pages) == ["# Contents", "# Of rye", "# Of carts", "# Of oats"]
+
+
+@pytest.mark.parametrize("labels", [("Chapter 1", "Appendix B"), ("Kapitel 2", "Teil II")])
+def test_the_number_of_a_chapter_in_a_line_above_its_title_belongs_to_it(read, labels):
+    pages = Pages()
+    titles = ["gmill - an overview", "The wheel and its axle"]
+    for label, title in zip(labels, titles, strict=True):
+        pages.text(72, 740, label, 20, "Helvetica-Bold")
+        pages.text(72, 695, title, 24, "Helvetica-Bold")
+        pages.lines(72, 640, TEXT * 4)
+        pages.show()
+    assert headings(read, pages) == [f"# {label} {title}" for label, title in zip(labels, titles, strict=True)]
+
+
 def test_an_entry_of_the_outline_that_is_there_twice(read):
     pages = outlined(ENTRIES)
     for level in (1, 2):
@@ -272,7 +307,7 @@ def test_the_first_line_of_an_entry_of_contents_is_no_heading(read, font, rest):
     pages.show()
     pages.text(72, 740, "4 Of the carts", 15, "Helvetica-Bold")
     pages.lines(72, 700, TEXT * 8)
-    assert headings(read, pages) == ["# Contents", "## 4 Of the carts"]
+    assert headings(read, pages) == ["# 4 Of the carts"]
 
 
 def test_a_title_of_the_outline_that_a_hyphen_divides(read):

@@ -875,6 +875,7 @@ def test_a_text_whose_file_has_a_common_name_is_called_as_its_first_heading(make
         ("a.txt", "v1.5 Sun Oct 16 16:32:32 CEST 2005", ""),
         ("a.txt", "v1.5 2005/10/16", ""),
         ("a.txt", "v1.4 : 15/05/2014", ""),
+        ("a.txt", "- The sluice is new", ""),
         ("a.txt", "Public domain. (Written by Ann Lee, 2004.)", ""),
         ("a.txt", "#!/bin/sh", ""),
     ],
@@ -953,6 +954,8 @@ def test_a_note_without_an_extension_has_headings(read):
     [
         ("changelog.txt", ["mill (1:2.1-3) orra; urgency=low", "mill (2.0-1) orra; urgency=high"], "mill changelog"),
         ("NEWS", ["Version 2.1 (1881-05-06)", "Version 2.0"], ""),
+        ("CHANGES", ["v2.1", "v2.0"], ""),
+        ("CHANGES", ["2.1.0 - 6 May 1981", "2.0.10 (1980-01-02):"], ""),
         ("ChangeLog", ["1881-05-06  Ann Lee  <ann@mill.example>", "1880-01-02  Ada  <ada@mill.example>"], ""),
     ],
 )

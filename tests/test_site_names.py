@@ -56,6 +56,37 @@ def test_a_page_may_write_the_name_of_its_site_with_other_capitals(tmp_path):
     assert read_titles(tmp_path)["a.html"] == "A"
 
 
+@pytest.mark.parametrize(
+    ("pattern", "title"),
+    [("{} < Gnumill < Wiki", "Oak"), ("{} (The Mill’s Manual)", "Oak"), ("{} » The Mill", "Oak")],
+)
+def test_names_of_sites_behind_other_signs(tmp_path, pattern, title):
+    write(tmp_path, {f"{name}.html": pattern.format(name.title()) for name in ("oak", "rye", "ash", "elm")})
+    assert read_titles(tmp_path)["oak.html"] == title
+
+
+def test_the_first_page_of_a_manual_in_texinfo_has_the_name_of_the_manual(tmp_path):
+    titles = {f"{name}.html": f"{name.title()} (The Mill 2.0)" for name in ("oak", "rye", "ash")}
+    write(tmp_path, titles | {"index.html": "Top (The Mill 2.0)"})
+    assert read_titles(tmp_path)["index.html"] == "The Mill 2.0"
+
+
+@pytest.mark.parametrize(
+    ("heading", "title"),
+    [
+        ("How to grind rye", "How to grind rye"),
+        ("Class RyeMill", "RyeMill"),  # which the title tells, too
+        ("Contents of the mill", "RyeMill"),  # of all pages
+        ("RYE", "RyeMill"),
+    ],
+)
+def test_a_page_that_has_only_the_name_of_its_file_has_its_heading_as_title(tmp_path, heading, title):
+    for name in ("a", "b", "c"):
+        (tmp_path / f"{name}.html").write_text(f"<title>{name}</title><h1>Contents of the mill</h1><p>It turns {name}.")
+    (tmp_path / "RyeMill.html").write_text(f"<title>RyeMill</title><h1>{heading}</h1><p>It grinds.")
+    assert read_titles(tmp_path)["RyeMill.html"] == title
+
+
 def test_a_page_in_gzip_is_of_the_same_site(tmp_path):
     write(tmp_path, {f"{number}.html": f"Page {number} - The Mill" for number in range(4)})
     (tmp_path / "news.html.gz").write_bytes(gzip.compress(b"<title>News - The Mill</title><p>The wheel turns."))

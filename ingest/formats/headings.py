@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from arag.ingest.formats.title_texts import BARE_SECTION, match_number, number_of
+from arag.ingest.formats.title_texts import BARE_SECTION, LABEL_OF_PART, match_number, number_of
 from arag.ingest.formats.typography import (
     MAX_LEVEL,
     SHORT_DOCUMENT,
@@ -21,6 +21,7 @@ from arag.ingest.outline import escape_marks, escape_structure, escape_underline
 from arag.text.normalise import collapse_whitespace
 from arag.text.scripts import UNSPACED
 
+_MAX_LABEL_GAP = 2.5  # times the size of a title, from the number of a chapter above it
 _MAX_PITCH = 2.6  # times the size of the type, from a line of a title to its next one
 
 _UNSPACED_BREAK = re.compile(f"(?<=[{UNSPACED}])\n(?=[{UNSPACED}])")
@@ -102,18 +103,30 @@ def _is_title_page(pages: Sequence[Sequence[Line]], body_size: float) -> bool:
 
 
 def _join_titles(page: Sequence[Line], body: BodyType) -> list[Line]:
-    """Join lines in the same larger type, unless they have numbers of their own, and names to `§ 1` above them."""
+    """Join lines in the same larger type, unless they have numbers of their own, and names to `§ 1` above them.
+
+    A title is joined to `Chapter 1` above it, too, which may be in smaller type.
+    """
     blocks = list(page[:1])
     for line in page[1:]:
         last = blocks[-1]
         is_title = line.size >= body.larger
         is_name = line.font != body.font and BARE_SECTION.fullmatch(last.text) is not None
         may_be_joined = is_title or is_name
-        if may_be_joined and _goes_on(last, line):
+        if is_title and _is_label_of(last, line):
+            blocks[-1] = line._replace(text=f"{last.text}\n{line.text}", top=last.top)
+        elif may_be_joined and _goes_on(last, line):
             blocks[-1] = last._replace(text=f"{last.text}\n{line.text}", bottom=line.bottom)
         else:
             blocks.append(line)
     return blocks
+
+
+def _is_label_of(label: Line, title: Line) -> bool:
+    """Return whether a line is the number of a part of a book, in larger type than most text, above its title."""
+    if label.level or title.level or title.is_entry or not LABEL_OF_PART.fullmatch(label.text):
+        return False
+    return label.size <= title.size and label.bottom - title.top < _MAX_LABEL_GAP * title.size
 
 
 def _goes_on(title: Line, line: Line) -> bool:

@@ -10,6 +10,7 @@ _HEADER = "div[contains(@class, 'table-header')]"
 _ROW_STARTS = etree.XPath(f"{_SUMMARY}/div[(position() - 1) mod count(../{_HEADER}) = 0]")
 # In a manual page of groff, an option or a bullet stands beside its text. A table has more columns.
 _GROFF_ITEMS = "//table[@rules = 'none' and @frame = 'void'][not(tr[count(td[normalize-space()]) > 2])]"
+_PROTOTYPE = "//table[@class = 'Prototype']"  # the declaration of a function in Natural Docs
 # Footnotes of Jade, menus and indexes of Texinfo, notes of Asciidoctor, the columns of an index of Sphinx, the types of
 # functions in gtk-doc, and the options of a manual page of groff hold no data.
 _LAYOUT = etree.XPath(
@@ -19,10 +20,11 @@ _LAYOUT = etree.XPath(
     f" | {_GROFF_ITEMS}"
     " | //div[contains(@class, 'admonitionblock')]/table"
 )
-# Doxygen and gtk-doc list parameters and members in tables: each name with what is said about it.
+# Doxygen, gtk-doc and Natural Docs list parameters and members in tables: each name with what is said about it.
 _LISTED = (
     "//table[@class = 'params' or @class = 'tparams' or @class = 'exception' or @class = 'retval'"
-    " or @class = 'directory' or tbody/tr/*/@class[. = 'parameter_name' or contains(., 'member_name')]]"
+    " or @class = 'directory' or @class = 'STable' or @class = 'CDescriptionList'"
+    " or tbody/tr/*/@class[. = 'parameter_name' or contains(., 'member_name')]]"
 )
 _LISTED_ROWS = f"({_LISTED} | {_LISTED}/tbody)/tr"
 # A cell that says more, in the next one: [in] before the name of a parameter, and [nullable] or `virtual` at the end.
@@ -43,7 +45,7 @@ _SHOWN_AS = {
     "span": etree.XPath(
         "//pre/div[@class = 'line'] | //table[@class = 'FOOTNOTES']//p"
         " | //tr[@class = 'mlabels' or @class = 'memname']/descendant::*[self::table or self::tr or self::td]"
-        f" | //td/td | {_GROFF_ITEMS}/tr/td/p[1]"
+        f" | //td/td | {_GROFF_ITEMS}/tr/td/p[1] | {_PROTOTYPE}//td"
     ),
     "dt": etree.XPath(f"{_LISTED_ROWS}/td[1]"),
     "dd": etree.XPath(f"{_LISTED_ROWS}/td"),
@@ -51,7 +53,10 @@ _SHOWN_AS = {
     "th": etree.XPath(f"{_SUMMARY}/{_HEADER}"),
     "td": etree.XPath(f"{_SUMMARY}[th]/div"),
     "table": etree.XPath(f"{_SUMMARY}[th]"),
-    "div": etree.XPath("//ul[@class = 'summary-list'] | //ul[@class = 'summary-list']/li"),  # shown without bullets
+    "div": etree.XPath(
+        "//ul[@class = 'summary-list'] | //ul[@class = 'summary-list']/li"  # shown without bullets
+        f" | {_PROTOTYPE}/descendant-or-self::*[self::table or self::tr]"
+    ),
 }
 
 

@@ -52,7 +52,7 @@ def table_rows(table: etree._Element, cell_texts: Mapping[etree._Element, str]) 
     lines: list[str] = []
     for part in _split_parts(rows, grid):
         lines += [""] if lines else []
-        lines += table_lines(part.rows, header=part.has_header, web=True)
+        lines += table_lines(part.rows, header=part.has_header, web=True, names_one=part.names_one)
     return lines
 
 
@@ -62,6 +62,7 @@ class _Part:
 
     rows: list[list[str]]
     has_header: bool
+    names_one: bool  # column: the other header cells are empty
 
 
 def _split_parts(rows: Sequence[Sequence[etree._Element]], grid: _Grid) -> list[_Part]:
@@ -84,7 +85,7 @@ def _split_parts(rows: Sequence[Sequence[etree._Element]], grid: _Grid) -> list[
             parts[-1].has_header = True
         goes_on = bool(parts) and parts[-1].has_header and not has_header
         if not goes_on:
-            parts.append(_Part([], has_header))
+            parts.append(_Part([], has_header, names_one=_names_one_column(rows[start : start + 2])))
         parts[-1].rows += texts
     return parts
 
@@ -250,6 +251,18 @@ def _has_header(rows: Sequence[Sequence[etree._Element]]) -> bool:
         return _are_header_cells(first)
     are_bold = list(map(_is_bold, with_cells))
     return _are_header_cells(filled) or are_bold == [True, False]
+
+
+def _names_one_column(rows: Sequence[Sequence[etree._Element]]) -> bool:
+    """Return whether the first row has several header cells, of which one names a column, and no others follow.
+
+    A letter is that of an index.
+    """
+    first, *below = rows
+    if not _has_columns(first) or not _are_header_cells(first) or any(map(_are_header_cells, below)):
+        return False
+    names = list(filter(_HAS_TEXT, first))
+    return len(names) == 1 and len("".join(names[0].itertext()).strip()) > 1
 
 
 def _are_header_cells(cells: Sequence[etree._Element]) -> bool:

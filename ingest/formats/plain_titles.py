@@ -24,9 +24,9 @@ _HEAD = re.compile(r"\n*((?:[A-Z][\w-]{1,30}:[^\n]*\n(?:[ \t]+\S[^\n]*\n)*){1,40
 _FIELD_OF_TEXT = re.compile(r"^(?:Content-Type|Abstract|Title|Subject|Author|From|Date):", re.IGNORECASE | re.MULTILINE)
 _NAME = re.compile(r"^(Title|Subject):[ \t]*(\S.*)", re.IGNORECASE | re.MULTILINE)
 _RULE = re.compile(r"[-=~*#_.]{3,}")  # also of several signs
-# A first line that is no title: of a key, of code, of a log with its date or author, and one with an address.
+# A first line that is no title: of a key, of code, of a log with its date or author, an item, and one with an address.
 _NO_TITLE = re.compile(
-    r"-{3,}|[%#]|\$Id\b|\d{4}-\d\d-\d\d\b|\w+::"
+    r"-{3,}|[-+•] (?!.* -$)|[%#]|\$Id\b|\d{4}-\d\d-\d\d\b|\w+::"
     r"|v\d+\.\d[\w.]*(?:\s\W*\d|\s+(?:[A-Z][a-z]{2}\s+){2}\d|$)"  # a version, with its date
     r"|.*(?:\S@\w|://)"
 )
@@ -68,7 +68,8 @@ def title_of_plain_text(text: str, path: Path) -> str:
     title = _title_line(text)
     is_version = _NEWS.match(path.name) and _VERSION.search(title)
     if is_version or (_is_first_of_sections(title, text) and not _names(title, path.parent.name)):
-        return path.stem.replace("_", " ")
+        name = path.stem if path.suffix[1:].isalpha() else path.name  # not in NEWS-3.0
+        return name.replace("_", " ")
     return title.rstrip(" :")
 
 

@@ -15,8 +15,9 @@ from arag.ingest.formats.content import Content
 from arag.ingest.outline import HEADING_LINE, name_of
 from arag.text.contents import is_heading_of_contents
 
-_SEPARATOR = re.compile(r"(?:\s+(?:[—–|·•»:]|-{1,2}|::)\s+|:\s+)(?![^()]*\))")  # not in `Mills (Part - 1)`
+_SEPARATOR = re.compile(r"(?:\s+(?:[—–|·•«»<>:]|-{1,2}|::)\s+|:\s+)(?![^()]*\))")  # not in `Mills (Part - 1)`
 _IN_PARENTHESES = re.compile(r"\s+(?=\(.*\)$)")  # before the name of a manual: `Mills (The Manual)`
+_MANUAL = re.compile(r"Top \((.+)\)")  # the first page of a manual, by Texinfo
 _NUMBER = re.compile(r"\d+")
 _MIN_PAGES = 3  # that share a part of their titles: fewer can do so by chance
 _MAX_TITLE = 1_000  # characters: the parts of longer ones would take long to compare
@@ -56,7 +57,13 @@ class SharedTitle:
     end: str = ""
 
     def remove(self, title: str) -> str:
-        """Return a title without it, in capitals or not, unless nothing would be left."""
+        """Return a title without it, in capitals or not, unless nothing would be left.
+
+        What is left of `Top (The Manual)` is the manual's name.
+        """
+        manual = _MANUAL.fullmatch(title)
+        if manual is not None:
+            return manual[1]
         shown = title
         without_end = title[: len(title) - len(self.end)]
         if _are_same(title[len(without_end) :], self.end):
@@ -104,6 +111,21 @@ def find_own_title(title: str, text: str, names: PageNames) -> str:
         if is_name and names.headings[heading] <= 1:
             return heading
     return title
+
+
+def find_spoken_title(name: str, text: str, names: PageNames) -> str:
+    """Return the first heading at a page's top, whose title is only its file's name, if it says more than that.
+
+    Args:
+        name: The title.
+        text: Of the page.
+        names: Of some pages of its folder.
+    """
+    for heading in _top_headings(text)[:1]:
+        has_words = " " in heading and name.casefold() not in heading.casefold()
+        if has_words and not is_heading_of_contents(heading) and names.headings[heading] <= 1:
+            return heading
+    return name
 
 
 def _top_headings(text: str) -> list[str]:

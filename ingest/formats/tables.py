@@ -7,7 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import chain, filterfalse, groupby, islice
+from itertools import chain, filterfalse, groupby, islice, takewhile
 from operator import itemgetter
 from pathlib import Path
 
@@ -40,6 +40,7 @@ def table_lines(
     header: bool = False,
     sheet: bool = False,
     web: bool = False,
+    names_one: bool = False,
 ) -> list[str]:
     """Return the rows of a table as lines, with the names of their columns.
 
@@ -53,6 +54,7 @@ def table_lines(
         header: Whether the first row is marked as the header.
         sheet: Whether the rows are a sheet or a file of rows.
         web: Whether they are a table of a web page: see `find_header`.
+        names_one: Whether the first row is a header that names a single column: it is a line above rows without names.
 
     Returns:
         The lines. A line of a single cell has an empty line before it and after it, and so has a table.
@@ -62,6 +64,10 @@ def table_lines(
     """
     written = _Lines()
     shown = map(cells_with_text, rows)
+    if names_one:
+        for line in _lines_below(shown, Header(), left=0):
+            written.add(line)
+        return written.lines
     for table in _split_tables(set_tables_apart(shown) if sheet else shown):
         written.set_apart()
         for line in _lines(table.rows, header, sheet and not table.is_form, web):
@@ -213,8 +219,17 @@ def csv_lines(text: str, extension: str) -> str:
         lines = lines[1:]
     else:
         delimiter = _find_delimiter(extension, lines)
-    rows = _read_rows(lines, delimiter)
+    notes = list(takewhile(_COMMENT.match, lines))
+    lines = lines[len(notes) :]
+    if notes and lines and _count_cells(notes[-1], delimiter) == _count_cells(lines[0], delimiter):
+        names = notes.pop().lstrip("# ")
+        lines.insert(0, names)
+    rows = chain(([note.strip()] for note in notes), _read_rows(lines, delimiter))
     return "\n".join(table_lines(rows, sheet=True))
+
+
+def _count_cells(line: str, delimiter: str) -> int:
+    return len(_read_line(line, delimiter))
 
 
 def _read_rows(lines: Sequence[str], delimiter: str) -> Iterator[list[str]]:
@@ -235,13 +250,13 @@ def _read_rows(lines: Sequence[str], delimiter: str) -> Iterator[list[str]]:
             if "field limit" in str(error):
                 raise FormatError(f"line {start + rows.line_num}: {error}") from error
             faulty = start + read
-            yield _read_faulty_line(lines[faulty], delimiter)
+            yield _read_line(lines[faulty], delimiter)
             start = faulty + 1
         else:
             return
 
 
-def _read_faulty_line(line: str, delimiter: str) -> list[str]:
+def _read_line(line: str, delimiter: str) -> list[str]:
     if _has_open_quote(line):
         rows = csv.reader([line], delimiter=delimiter, quoting=csv.QUOTE_NONE)
     else:

@@ -14,6 +14,15 @@ _NUMBER = re.compile(r"(\d{1,2}(?:\.\d{1,2})*|[A-Z](?:\.\d{1,2})+)\.?\s+(?=\D)(?
 # Of a law, statutes or a contract, such as § 3a and Article 3 bis.
 _SECTION = r"(?i:§|art(?:\.|ikel|icle|ículo|icolo|igo))\s*(\d{1,3}(?:[a-z]|[ºo°]|er|re|\s?(?:bis|ter|quater))?)\.?"
 BARE_SECTION = re.compile(_SECTION)
+PART = (
+    "chapter|appendix|part|section|kapitel|anhang|teil|abschnitt|chapitre|annexe|partie|capítulo|apéndice|apêndice"
+    "|capitolo|appendice|глава|приложение|часть|부록|付録|附录|附錄"
+)
+NUMBER_IN_CAPITALS = r"(?-i:CHAPTER [A-Z-]+)"  # as Sphinx prints it, in two lines
+# The number of a part of a book, above its title.
+LABEL_OF_PART = re.compile(
+    rf"(?:{PART})\s+(?:\d{{1,3}}|[A-Z]|[IVXL]+)[.:]?|[第제]\s*\d+\s*[章部장]|{NUMBER_IN_CAPITALS}", re.IGNORECASE
+)
 _SIGN = r"[.$~/\"'“„«‘]"  # at the start of a name: § 2 .register
 # In a text, § 7 goes on in small letters.
 _NAMED_SECTION = re.compile(rf"{_SECTION}(?:\s?[-–—:]{{1,2}})?\s+(?={_SIGN}\w|[^\W\d_a-zß-öø-ÿ])(?!.*\d$)")

@@ -10,6 +10,7 @@ from statistics import median
 from typing import NamedTuple, TypeAlias, TypeVar
 
 from arag.ingest.formats.title_texts import is_code_font, is_other_line, is_title, number_of
+from arag.text.contents import is_heading_of_contents
 
 LARGER = 1.15  # times the size of most text; a lower value makes headings of text that is hardly larger
 SHORT_DOCUMENT = 2  # pages: in a longer one, headings of one level are on several pages
@@ -223,11 +224,14 @@ def _find_heading_sizes(
     body: BodyType,
     named: Iterable[Line],
 ) -> list[float]:
-    """Return the sizes of type in which headings are set, the largest first: smaller than those of the outline."""
+    """Return the sizes of type in which headings are set, the largest first: smaller than those of the outline.
+
+    A size that only the heading of the contents has is none of them.
+    """
     title_characters = Counter[float]()
     pages_of_size: dict[float, set[int]] = defaultdict(set)
     for line, page_number, *_ in large_lines:
-        if is_title(line.text):
+        if is_title(line.text) and not is_heading_of_contents(line.text):
             title_characters[line.size] += len(line.text)
             pages_of_size[line.size].add(page_number)
     min_pages = 1 if pages <= SHORT_DOCUMENT else 2  # the cover of a long document may have a size of its own

@@ -28,6 +28,7 @@ from arag.ingest.formats.shared_titles import (
     divide_title,
     find_own_title,
     find_shared_title,
+    find_spoken_title,
 )
 
 _MAX_PAGES = 20  # that are compared: each is read once more
@@ -79,6 +80,8 @@ class WebFolders:
         title = find_own_title(content.title, text, shared.names)
         if title == content.title:
             title = self._without_site(content, page.parent, shared.title)
+        if title.casefold() in {page.name.casefold(), page.stem.casefold()}:
+            title = find_spoken_title(title, text, shared.names)
         return replace(content, title=title, text=text)
 
     def take_seconds_ahead(self) -> float:

@@ -16,7 +16,9 @@ import pypdfium2
 from pypdfium2 import raw
 
 from arag.ingest.formats.joining import HYPHEN, join_texts
+from arag.ingest.formats.title_texts import LABEL_OF_PART, NUMBER_IN_CAPITALS, PART
 from arag.ingest.formats.typography import Line
+from arag.text.contents import is_heading_of_contents
 from arag.text.normalise import collapse_whitespace, plain
 
 _Type: TypeAlias = tuple[float, str]
@@ -25,14 +27,9 @@ _MAX_BOOKMARKS = 20_000
 _MAX_LEVEL = 6
 _MAX_TITLE_LINES = 5
 _MIN_MATCHES = 2
-_PART = (
-    "chapter|appendix|part|section|kapitel|anhang|teil|abschnitt|chapitre|annexe|partie|capítulo|apéndice|apêndice"
-    "|capitolo|appendice|глава|приложение|часть|부록|付録|附录|附錄"
-)
-_NUMBER_IN_CAPITALS = r"(?-i:CHAPTER [A-Z-]+)"  # as Sphinx prints it, in two lines
 _NUMBERS = (
-    rf"(?:{_PART})\s+[\dA-Z][\d.]*",
-    _NUMBER_IN_CAPITALS,
+    rf"(?:{PART})\s+[\dA-Z][\d.]*",
+    NUMBER_IN_CAPITALS,
     r"[^\W\d]+\s+(?:\d+|[A-Z])[.:]",
     r"[第제]?\s*\d+\s*[章部장]",
     r"\d+(?:\.\d+)*",
@@ -44,11 +41,7 @@ _MARK = re.compile(
     r"^\W*[^\W\dIVXL][.:)]?\s+"
 )  # the letter of an appendix, or an ornament that its font has as a letter
 _NOTE_SIGN = re.compile(r"(?<=\w)\s*\[\d+\]$")
-_PART_NAME = re.compile(rf"^\W*(?:{_PART})\s+", re.IGNORECASE)
-# The number of a part of a book, above its title.
-_LABEL = re.compile(
-    rf"(?:{_PART})\s+(?:\d{{1,3}}|[A-Z]|[IVXL]+)[.:]?|[第제]\s*\d+\s*[章部장]|{_NUMBER_IN_CAPITALS}", re.IGNORECASE
-)
+_PART_NAME = re.compile(rf"^\W*(?:{PART})\s+", re.IGNORECASE)
 _OTHER = re.compile(r"[\W_]+")
 _POINTED_AT = 3.0  # times the size of the type: how far the place to which an entry points is from its title
 _LIKE = 0.75  # of the letters of a title that the outline has in other words, such as the code of a program's name
@@ -136,21 +129,29 @@ def read_outline(document: pypdfium2.PdfDocument, pages: Sequence[Sequence[Line]
 
 
 def _read_bookmarks(document: pypdfium2.PdfDocument) -> list[_Bookmark]:
-    """Return the bookmarks that point to a page of this document."""
+    """Return the bookmarks that point to a page of this document.
+
+    Chapters below an entry for the contents are on its level.
+    """
     bookmarks: list[_Bookmark] = []
     places: set[tuple[str, int, float]] = set()
+    contents_level = _MAX_LEVEL
     for entry in islice(document.get_toc(max_depth=_MAX_LEVEL), _MAX_BOOKMARKS):
         destination = entry.get_dest()
         if not destination or _leads_elsewhere(entry):
             continue
         page = destination.get_index()
         title = collapse_whitespace(entry.get_title())
+        if entry.level <= contents_level:
+            contents_level = entry.level if is_heading_of_contents(title) else _MAX_LEVEL
+        is_below_contents = entry.level > contents_level
+        level = entry.level if is_below_contents else entry.level + 1
         if page in range(len(document)) and _forms(title):
             left, top = _find_place(destination)
             place = (title, page, top)
             is_repeated = top < math.inf and place in places  # some programs write an entry twice, below itself
             if not is_repeated:
-                bookmarks.append(_Bookmark(title, entry.level + 1, page, left, top))
+                bookmarks.append(_Bookmark(title, level, page, left, top))
             places.add(place)
     return bookmarks
 
@@ -237,7 +238,7 @@ def _find_label(page: Sequence[Line], title: int, text_type: _Type) -> int:
         return title
     for start in range(max(0, title - 2), title):
         text = " ".join(line.text for line in page[start:title])
-        if _LABEL.fullmatch(text):
+        if LABEL_OF_PART.fullmatch(text):
             return start
     return title
 

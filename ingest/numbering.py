@@ -142,9 +142,30 @@ def _with_lower(titles: list[_Title], named: list[_Title]) -> list[_Title]:
 
 def _count(titles: list[_Title]) -> list[_Title]:
     """Return the titles if they are many, and each has the number after the one before."""
-    numbered = [title for title in titles if title.depth != 1 and not title.is_text]
+    possible = [title for title in titles if not title.is_text]
+    numbered = [title for title in possible if title.depth != 1]
     follow_on = all(starmap(_follows, pairwise(numbered)))
-    return numbered if follow_on and len(numbered) >= _MIN_COUNTED else []
+    if not follow_on or len(numbered) < _MIN_COUNTED:
+        return []
+    return _with_chapters(possible) or numbered
+
+
+def _with_chapters(titles: list[_Title]) -> list[_Title]:
+    """Return the titles with the chapters that they are in, or none if these do not count on from 1.
+
+    Other numbers of one part are items of lists.
+    """
+    chapter = 0
+    sections: list[_Title] = []
+    for title in titles:
+        if title.number == (str(chapter + 1),):
+            chapter += 1
+            sections.append(title)
+        elif title.depth != 1:
+            if title.number[0] != str(chapter):
+                return []
+            sections.append(title)
+    return sections
 
 
 def _follows(before: _Title, title: _Title) -> bool:

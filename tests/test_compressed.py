@@ -71,6 +71,13 @@ def test_what_cannot_be_read_is_named(reason, monkeypatch, name, data, expected)
     assert reason(name, data).startswith(expected)
 
 
+def test_a_mailbox_in_gzip_is_not_said_to_be_read(tmp_path):
+    (tmp_path / "a.txt.gz").write_bytes(packed(MAIL + MAIL))
+    (tmp_path / "b.txt").write_text("The lamp is lit.")
+    summary = run_ingest(tmp_path, tmp_path / "index", embedder=HashEmbeddings())
+    assert (summary.read, summary.read_as) == (1, ())
+
+
 @pytest.mark.parametrize(
     ("name", "data", "advice"),
     [

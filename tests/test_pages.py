@@ -253,6 +253,21 @@ def test_a_header_that_names_one_column_leaves_the_next_row_a_row(read, second, 
     assert text == rows
 
 
+def test_a_page_of_frames_is_left_out_unless_it_has_a_text_of_its_own(read):
+    page = (
+        "<title>Mill</title><frameset cols='1,2'><frame src=a.html><frame src=b.html><noframes>{}</noframes></frameset>"
+    )
+    assert read("a.html", page.format("See b.html.")).why_skipped == "a page that only shows others, in frames"
+
+
+def test_who_wrote_a_book_of_docbook_is_no_heading(read):
+    page = (
+        "<div class=titlepage><h1 class=title>The Mill</h1><h3 class=corpauthor>The Millers</h3>"
+        "<div class=author><h3 class=author>Ann Lee</h3></div></div><h2>Rye</h2><p>It is ground."
+    )
+    assert read("a.html", page).text == "# The Mill\n\nThe Millers\n\nAnn Lee\n\n## Rye\n\nIt is ground."
+
+
 def test_a_page_that_shows_what_a_search_in_doxygen_finds_is_left_out(read):
     page = "<body class=SRPage><div class=SRStatus>Loading...</div>"
     assert read("a.html", page).why_skipped == "a page that only leads to another"

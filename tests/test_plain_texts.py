@@ -876,6 +876,7 @@ def test_a_text_whose_file_has_a_common_name_is_called_as_its_first_heading(make
         ("a.txt", "v1.5 2005/10/16", ""),
         ("a.txt", "v1.4 : 15/05/2014", ""),
         ("a.txt", "- The sluice is new", ""),
+        ("a.txt", "rye.xiz is a mill with the new feature of version 1. First built in Orra 4", ""),
         ("a.txt", "Public domain. (Written by Ann Lee, 2004.)", ""),
         ("a.txt", "#!/bin/sh", ""),
     ],
@@ -900,6 +901,19 @@ def test_a_line_set_in_below_a_numbered_section_is_its_text(read, line):
     )
     found = headings(read("a.txt", f"The mill\n\n{contents}\n{sections}").text, headings_apart=True)
     assert found[line] == found["It is ground on Mondays."] == "2. Rye"
+
+
+def test_chapters_without_contents_have_headings_beside_their_sections(read):
+    parts = []
+    for chapter in range(1, 4):
+        parts += [f"{chapter}.  Of mill {chapter}", f"Mill {chapter} turns.", f"1. Oil mill {chapter}"]
+        for section in range(1, 3):
+            parts += [f"{chapter}.{section}. Of its wheel {section}", f"Wheel {chapter}{section} is of oak."]
+    licence = ["0. Preamble", "1. Definitions", "Anyone may copy the mill."]
+    found = headings(read("a.txt", "The mill\n\n" + "\n\n".join([*parts, *licence]) + "\n").text, headings_apart=True)
+    assert found["Mill 2 turns."] == "2. Of mill 2"
+    assert found["Wheel 22 is of oak."].endswith("2.2. Of its wheel 2")
+    assert not {"1. Oil mill 2", "1. Definitions"} & set(found.values())
 
 
 def test_a_sentence_in_chinese_on_two_lines_is_no_heading(read):
@@ -955,6 +969,7 @@ def test_a_note_without_an_extension_has_headings(read):
         ("changelog.txt", ["mill (1:2.1-3) orra; urgency=low", "mill (2.0-1) orra; urgency=high"], "mill changelog"),
         ("NEWS", ["Version 2.1 (1881-05-06)", "Version 2.0"], ""),
         ("CHANGES", ["v2.1", "v2.0"], ""),
+        ("NEWS", ["mill-2.1.3 (released 1981-05-06, 4 sluices):", "Mill 2.0 [1980/01/02]"], ""),
         ("CHANGES", ["2.1.0 - 6 May 1981", "2.0.10 (1980-01-02):"], ""),
         ("ChangeLog", ["1881-05-06  Ann Lee  <ann@mill.example>", "1880-01-02  Ada  <ada@mill.example>"], ""),
     ],

@@ -58,16 +58,17 @@ def test_a_page_may_write_the_name_of_its_site_with_other_capitals(tmp_path):
 
 @pytest.mark.parametrize(
     ("pattern", "title"),
-    [("{} < Gnumill < Wiki", "Oak"), ("{} (The Mill’s Manual)", "Oak"), ("{} » The Mill", "Oak")],
+    [("{} < Gnumill < Wiki", "Oak"), ("{} (The Mill’s Manual)", "Oak"), ("The Mill ~ {}", "Oak")],
 )
 def test_names_of_sites_behind_other_signs(tmp_path, pattern, title):
     write(tmp_path, {f"{name}.html": pattern.format(name.title()) for name in ("oak", "rye", "ash", "elm")})
     assert read_titles(tmp_path)["oak.html"] == title
 
 
-def test_the_first_page_of_a_manual_in_texinfo_has_the_name_of_the_manual(tmp_path):
-    titles = {f"{name}.html": f"{name.title()} (The Mill 2.0)" for name in ("oak", "rye", "ash")}
-    write(tmp_path, titles | {"index.html": "Top (The Mill 2.0)"})
+@pytest.mark.parametrize("pattern", ["{} (The Mill 2.0)", "The Mill 2.0: {}"])
+def test_the_first_page_of_a_manual_in_texinfo_has_the_name_of_the_manual(tmp_path, pattern):
+    titles = {f"{name}.html": pattern.format(name.title()) for name in ("oak", "rye", "ash")}
+    write(tmp_path, titles | {"index.html": pattern.format("Top")})
     assert read_titles(tmp_path)["index.html"] == "The Mill 2.0"
 
 

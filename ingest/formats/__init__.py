@@ -205,12 +205,15 @@ class Readers:
 
     def _read_in_gzip(self, path: Path) -> Content | str:
         with unpacked(path) as inner:
-            if self.is_mailbox(inner):
-                raise FormatError("a mailbox in a gzip archive: unpack it")
-            content = self._read(inner, path)
-            if inner in self.read_as:
-                self.read_as[path] = self.read_as.pop(inner)
-            return content
+            try:
+                if self.is_mailbox(inner):
+                    raise FormatError("a mailbox in a gzip archive: unpack it")
+                content = self._read(inner, path)
+            finally:
+                kind = self.read_as.pop(inner, "")
+        if kind:
+            self.read_as[path] = kind
+        return content
 
     def _read_pdf_with_ocr(self, path: Path, scans: ScanReader) -> Content:
         try:

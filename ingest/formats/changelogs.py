@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 
-_DATE = r"[ ,:(–—-]+[^\n]{0,25}\b(?:19|20)\d\d\b[^\n]{0,15}"
+_DATE = r"[ ,:(–—-]+[^\n]{0,25}\b(?:19|20)\d\d\b[^\n]{0,25}"
 _ENTRY = re.compile(
-    r"(?:(?<=\n\n)|\A\n*)(?:"
+    r"(?:(?<=\n\n)|(?<=---\n)|\A\n*)(?:"
     r"(?P<package>[a-z0-9][a-z0-9+.-]+) \([^()\s]+\) [^;\n]+; urgency=[^\n]+"  # of Debian
     r"|\d{4}-\d\d-\d\d  +[^\s<][^<\n]*<[^>\n]+>"  # of GNU
     r"|(?:[Vv]ersion|[Rr]elease) \d[\w.-]*(?: \([^()\n]*\))?:?"
+    rf"|[A-Za-z][\w+]*[ -]v?\d+\.\d[\w.-]*(?:{_DATE})"
     rf"|(?:v\d+\.\d[\w.-]*|\d+\.\d+\.\d+(?!\.\d)[\w-]*)(?:{_DATE})?:?"
     r")[ \t]*$(?!\n[=~-]{3})",
     re.MULTILINE,

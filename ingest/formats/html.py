@@ -13,7 +13,7 @@ from arag.ingest.formats.bars import TEXT_BAR, find_barred_lines, show_bars
 from arag.ingest.formats.content import Content, name_parts
 from arag.ingest.formats.frame import CODE_LINE_END, FRAME_END, FRAME_START, find_empty_frame, find_frame, mark_lines
 from arag.ingest.formats.html_generators import mark_generated
-from arag.ingest.formats.html_hidden import find_hidden, find_navigation, leads_elsewhere
+from arag.ingest.formats.html_hidden import find_hidden, find_navigation, leads_elsewhere, shows_others
 from arag.ingest.formats.html_layout import BLOCKS, HEADINGS, Layout, find_layout
 from arag.ingest.formats.html_lists import without_own_number
 from arag.ingest.formats.html_marks import (
@@ -80,7 +80,8 @@ _TITLE = etree.XPath("string((//title[not(ancestor::svg)])[1])", smart_strings=F
 # What programs write where a page has no title; Sphinx adds the name of the site.
 _NO_TITLE = re.compile(r"<no title>.*|no title|untitled(?: document| page)?|title", re.IGNORECASE)
 _MARKED = re.compile(r"<(tt|code|b|i|em|strong|sup|sub)>(.*?)</\1>", re.IGNORECASE)  # which a title would show
-_TOP = re.compile(r"Top \((.+)\)")  # what Texinfo writes for the first page of a manual, with the manual's title
+# What Texinfo writes for the first page of a manual, with the manual's title.
+_TOP = re.compile(r"Top \((?P<after>.+)\)|(?P<before>.+): Top")
 _PICTURE = re.compile(r"<(?:\w+:)?(?:img|image)\b", re.IGNORECASE)
 
 
@@ -117,6 +118,8 @@ def html_content(html: str, *, mark_frame: bool = False, is_mail: bool = False) 
     page = parse_html(_PAGE_NUMBER.sub("", html))
     if mark_frame and leads_elsewhere(page):
         return Content(title="", text="", why_skipped="a page that only leads to another")
+    if mark_frame and shows_others(page):
+        return Content(title="", text="", why_skipped="a page that only shows others, in frames")
     take_out_footnotes(page)
     show_bold_type(page)
     separate_neighbours(page)
@@ -154,7 +157,7 @@ def _declared_title(page: etree._Element) -> str:
     if _NO_TITLE.fullmatch(title):
         return ""
     top = _TOP.fullmatch(title)
-    return title if top is None else top[1]
+    return title if top is None else top["after"] or top["before"]
 
 
 def _count_recordings(page: etree._Element, not_shown: set[etree._Element]) -> tuple[str, ...]:

@@ -50,6 +50,10 @@ _SHOWN_AS = {
     "dt": etree.XPath(f"{_LISTED_ROWS}/td[1]"),
     "dd": etree.XPath(f"{_LISTED_ROWS}/td"),
     "dl": etree.XPath(_LISTED),
+    "p": etree.XPath(  # who wrote a book of DocBook, below its title
+        "//div[@class = 'titlepage' or @class = 'TITLEPAGE']//*[self::h2 or self::h3 or self::h4]"
+        "[contains(' author corpauthor editor othercredit AUTHOR CORPAUTHOR EDITOR ', concat(' ', @class, ' '))]"
+    ),
     "th": etree.XPath(f"{_SUMMARY}/{_HEADER}"),
     "td": etree.XPath(f"{_SUMMARY}[th]/div"),
     "table": etree.XPath(f"{_SUMMARY}[th]"),

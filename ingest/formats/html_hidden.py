@@ -98,6 +98,12 @@ def _is_default(alternative: etree._Element) -> bool:
     return any(name.startswith("default") for name in names)
 
 
+def shows_others(page: etree._Element) -> bool:
+    """Return whether a browser shows other pages in the frames of this one, which has hardly any text of its own."""
+    frames = page.find(".//frameset")
+    return frames is not None and len("".join(frames.itertext()).strip()) < _MAX_REDIRECT
+
+
 def leads_elsewhere(page: etree._Element) -> bool:
     """Return whether a browser shows another page at once, and this one has hardly any text.
 

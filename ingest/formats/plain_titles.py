@@ -122,7 +122,8 @@ class _FirstLine(NamedTuple):
         has_words = any(map(str.isalpha, self.title))
         if not has_words or len(self.title) > _MAX_TITLE:
             return False
-        is_long_sentence = self.title.endswith(_SENTENCE_END) and len(self.title.split()) > _MAX_WORDS
+        has_sentence = self.title.endswith(_SENTENCE_END) or ". " in self.title
+        is_long_sentence = has_sentence and len(self.title.split()) > _MAX_WORDS
         is_comment = self.has_mark and self.title.endswith(":")
         if is_long_sentence or is_comment or _NO_TITLE.match(self.title):
             return False

@@ -15,9 +15,8 @@ from arag.ingest.formats.content import Content
 from arag.ingest.outline import HEADING_LINE, name_of
 from arag.text.contents import is_heading_of_contents
 
-_SEPARATOR = re.compile(r"(?:\s+(?:[—–|·•«»<>:]|-{1,2}|::)\s+|:\s+)(?![^()]*\))")  # not in `Mills (Part - 1)`
+_SEPARATOR = re.compile(r"(?:\s+(?:[—–|·•«»<>~:]|-{1,2}|::)\s+|:\s+)(?![^()]*\))")  # not in `Mills (Part - 1)`
 _IN_PARENTHESES = re.compile(r"\s+(?=\(.*\)$)")  # before the name of a manual: `Mills (The Manual)`
-_MANUAL = re.compile(r"Top \((.+)\)")  # the first page of a manual, by Texinfo
 _NUMBER = re.compile(r"\d+")
 _MIN_PAGES = 3  # that share a part of their titles: fewer can do so by chance
 _MAX_TITLE = 1_000  # characters: the parts of longer ones would take long to compare
@@ -57,13 +56,7 @@ class SharedTitle:
     end: str = ""
 
     def remove(self, title: str) -> str:
-        """Return a title without it, in capitals or not, unless nothing would be left.
-
-        What is left of `Top (The Manual)` is the manual's name.
-        """
-        manual = _MANUAL.fullmatch(title)
-        if manual is not None:
-            return manual[1]
+        """Return a title without it, in capitals or not, unless nothing would be left."""
         shown = title
         without_end = title[: len(title) - len(self.end)]
         if _are_same(title[len(without_end) :], self.end):

@@ -143,8 +143,11 @@ def test_signs_of_fonts_of_tex(read, font, character, parts, text):
     assert read("a.pdf", with_signs(font, parts, [(33, character)])).text == text
 
 
-def in_pictures(height, *parts):
-    """Return a PDF with a line: texts in a usual font, and numbers as codes of glyphs that are pictures of a height."""
+def in_pictures(height, *parts, characters=()):
+    """Return a PDF with a line: texts in a usual font, and numbers as codes of glyphs that are pictures of a height.
+
+    The file may say which characters the codes stand for: see `font_with_characters`.
+    """
 
     def work(writer):
         page = writer.pages[0]
@@ -164,6 +167,8 @@ def in_pictures(height, *parts):
             "/LastChar": NumberObject(codes[-1]),
             "/Widths": ArrayObject([NumberObject(250)] * (codes[-1] - codes[0] + 1)),
         }
+        if characters:
+            font["/ToUnicode"] = font_with_characters(writer, characters).raw_get("/ToUnicode")
         entries = DictionaryObject({NameObject(key): value for key, value in font.items()})
         page["/Resources"]["/Font"][NameObject("/F9")] = writer._add_object(entries)
         page[NameObject("/Contents")] = stream(writer, written(*parts))
@@ -177,6 +182,16 @@ def test_signs_in_fonts_that_are_pictures_of_letters(read):
     data = in_pictures(500, 136, " un ", 19, " moulin ", 20, " ancien, ", 18, "alt")
     assert read("a.pdf", data).text == "• un « moulin » ancien, „alt"
     assert read("b.pdf", in_pictures(500, 16, "rye,", 17, " 7", 21, "9")).text == "“rye,” 7–9"
+
+
+DINGBATS = dict(zip("aehlnrTZ5", "❛❡❤❧♥rU✺✕", strict=True)) | {"o": "♦", "i": "✐", "m": "♠", "\x1b": "✛", "\x10": "✏"}
+
+
+@pytest.mark.parametrize(("line", "is_shown"), [("oilmaniealheaaloilamineonnehelaonli", False), ("oil", True)])
+def test_letters_that_ghostscript_takes_for_dingbats(read, line, is_shown):
+    characters = [(ord(letter), f"{ord(DINGBATS[letter]):04x}") for letter in sorted(set(line))]
+    text = read("a.pdf", in_pictures(500, *map(ord, line), characters=characters)).text
+    assert text == (line if not is_shown else "".join(map(DINGBATS.get, line)))
 
 
 def test_codes_without_a_letter_are_left_out_and_named(read):

@@ -9,6 +9,7 @@ from pypdfium2 import raw
 
 from arag.ingest.formats.joining import HYPHEN  # which also stands for a glyph without a character
 from arag.ingest.formats.pdf.accents import ACCENT, compose
+from arag.ingest.formats.pdf.dingbats import find_letters
 from arag.ingest.formats.pdf.glyphs import UNKNOWN, PageText
 from arag.ingest.formats.pdf.ligatures import TEX_LIGATURES, find_ligature, has_letter_beside
 from arag.ingest.formats.pdf.private import PRIVATE
@@ -50,6 +51,7 @@ _MIN_HYPHEN = 0.1  # times the height: the width of a hyphen that is seen
 def mend_characters(page: PageText) -> dict[int, str]:
     """Return by their places in a page's text the characters that differ from it; some are empty."""
     mended = _remove_doubles(page)
+    mended.update(find_letters(page))
     for match in _REPAIR.finditer(page.text):
         mended.update(_mend(page, match.start()))
     for match in _NAMED_SIGN.finditer(page.text):

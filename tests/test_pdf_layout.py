@@ -683,6 +683,21 @@ def test_columns_without_names_keep_their_places(read):
     assert table(read, rows)[1:] == ["Orra | 4 |  | wet", "Vik |  | 7 | dry"]
 
 
+@pytest.mark.parametrize("formula", ["y = a x + b", "Y ~ N (a, b)", "."])
+def test_a_formula_with_its_number_is_no_row(read, formula):
+    pages = Pages()
+    pages.lines(72, 740, ["The mill turns by the rule", "that follows from its wheel:"])
+    pages.rows(700, (150, 400), [(formula, "(3.12)")])
+    pages.lines(72, 660, ["It is true of all mills,", "and of most of their wheels."])
+    assert f"{formula} (3.12)" in read("a.pdf", pages.finish()).text
+
+
+def test_losses_in_brackets_are_figures(read):
+    pages = Pages()
+    pages.rows(700, (72, 200, 300), [("Mill", "1880", "1881"), ("Oak", "20", "(3)"), ("Rye", "4", "(7)")])
+    assert "Mill: Rye | 1880: 4 | 1881: (7)" in read("a.pdf", pages.finish()).text
+
+
 def test_a_reference_with_wide_spaces_and_figures_is_no_row(read):
     pages = Pages()
     pages.rows(700, (72, 110, 240, 290, 340), [("[2]", "J. Kahn, Seattle,", "USA,", "pp.", "17-19")])

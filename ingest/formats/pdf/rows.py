@@ -20,6 +20,8 @@ _MAX_PITCH = 1.6  # times the height of the type, from one line of a cell to the
 _MAX_WIDE_PITCH = 2.0  # of a cell whose middle is beside the others of its row
 _NEAR = 0.9  # times the height of the type: a label that is farther off is a line above the row
 _FIGURE = re.compile(r"[\W\d]*\d[\W\d]*|[-–—]+")
+_FORMULA_NUMBER = re.compile(r"\([A-Z\d]\d*(?:\.\d+)*[a-z]?\)")  # in brackets, like a loss in accounts
+_OF_FORMULA = re.compile(r"[=∼≈≤≥∈∝∑∏∫√⊤∂∇±→∞^]|[α-ωΑ-Ω]")
 _CURRENCY = re.compile(r"[$€£¥₹₽₩]|[A-Z]{2}\$")
 _SUFFIX = re.compile(r"[%)‰°]+")
 
@@ -107,8 +109,16 @@ class Row:
 
     @property
     def has_figure(self) -> bool:
-        """Whether a cell after the first is a figure."""
-        return any(map(is_figure, self.texts[1:]))
+        """Whether a cell after the first is a figure; the number of a formula is none."""
+        texts = self.texts
+        if self.ends_with_number and _OF_FORMULA.search(" ".join(texts)):
+            texts.pop()
+        return any(map(is_figure, texts[1:]))
+
+    @property
+    def ends_with_number(self) -> bool:
+        """Whether the last cell may be the number of a formula."""
+        return _FORMULA_NUMBER.fullmatch(self.texts[-1]) is not None
 
     def distance(self, following: Row) -> float:
         """Return how far the first line of the next row is below the last one of this row; a row above it is far."""

@@ -182,7 +182,7 @@ def _find_table(rows: Sequence[Row]) -> range:
     first = with_figure[0]
     last = with_figure[-1]
     is_one_row = first == last
-    if is_one_row and _is_spread_text(rows[first]):
+    if is_one_row and (rows[first].ends_with_number or _is_spread_text(rows[first])):
         return _NO_TABLE
     start = max(0, first - _MAX_HEADER)
     end = _find_end(rows, start, last)

@@ -272,6 +272,21 @@ def test_the_number_of_a_chapter_in_a_line_above_its_title_belongs_to_it(read, l
     assert headings(read, pages) == [f"# {label} {title}" for label, title in zip(labels, titles, strict=True)]
 
 
+def test_authors_in_the_type_of_sections_between_title_and_first_chapter_are_no_heading(read):
+    pages = Pages()
+    pages.text(72, 760, "The mill and its wheel", 20, "Helvetica-Bold")
+    pages.text(72, 730, "Ann Lee, Odvar Felisk", 13, "Helvetica-Bold")
+    y = 700
+    for title, size in (("1 Of rye", 16), ("1.1 Of carts", 13), ("2 Of oats", 16), ("2.1 Of carriers", 13)):
+        pages.text(72, y, title, size, "Helvetica-Bold")
+        pages.lines(72, y - 30, TEXT * 2)
+        y -= 350
+        if y < 400:
+            pages.show()
+            y = 740
+    assert headings(read, pages) == ["# 1 Of rye", "## 1.1 Of carts", "# 2 Of oats", "## 2.1 Of carriers"]
+
+
 def test_an_entry_of_the_outline_that_is_there_twice(read):
     pages = outlined(ENTRIES)
     for level in (1, 2):

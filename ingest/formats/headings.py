@@ -144,6 +144,14 @@ def _goes_on(title: Line, line: Line) -> bool:
 # --- the text with its marks ---
 
 
+def _leave_out_names(page: Sequence[Line], levels: list[int]) -> None:
+    """Take the names of authors for no heading: between the title of a document and its first heading."""
+    for place, (title, names, heading) in enumerate(zip(page, page[1:], page[2:], strict=False), 1):
+        is_between = title.size > names.size < heading.size and 0 < levels[place + 1] < levels[place]
+        if is_between and not names.level and not match_number(names.text):
+            levels[place] = 0
+
+
 def _mark_page(
     page: Sequence[Line],
     typography: Typography,
@@ -156,6 +164,8 @@ def _mark_page(
     this page's are added.
     """
     levels = [typography.level(block) for block in page]
+    if not nesting.headings:
+        _leave_out_names(page, levels)
     levels.append(0)
     lines: list[str] = []
     is_below_title = False

@@ -99,17 +99,34 @@ class Progress:
             return f"{self.done:,} of {count(self.total or 0, 'chunk')}"
         if self.phase == "listing":
             return f"{self.files:,} found" if self.files else ""
-        # Before the first file is finished, the share is mostly the time that loading the embedder took. It is of all
-        # files, so beside those of a sample it would mislead.
-        has_begun = self.phase != "reading" or self.files_read > 0 or self.files < 2
-        tells_share = has_begun and self.phase != "sampling"
-        parts = [self._percent] if self.total is not None and tells_share else []
+        parts = [self._percent] if self._tells_share() else []
         parts += self._count_read()
         if self.ocr_pages:
             parts.append(count(self.ocr_pages, "scanned page"))
         if self.documents and not self.has_changes:
             parts.append("nothing new")
         return ", ".join(parts)
+
+    def _tells_share(self) -> bool:
+        """Return whether the share of the files is told.
+
+        Before the first one is finished, it is mostly the time that loading the embedder took. It is of all files, so
+        beside those of a sample it would mislead.
+        """
+        has_begun = any(
+            [
+                self.phase != "reading",
+                self.files_read > 0,
+                self.files < 2,
+            ]
+        )
+        return all(
+            [
+                self.total is not None,
+                self.phase != "sampling",
+                has_begun,
+            ]
+        )
 
     @property
     def _percent(self) -> str:

@@ -167,6 +167,17 @@ class TestPaths:
         with pytest.raises(InputError, match="'in' holds the documents: name another folder for the index"):
             self.read("in", target=Path("in"))
 
+    @pytest.mark.parametrize("name", ["b.txt", ".hidden"])
+    def test_an_index_is_not_written_among_other_files(self, name):
+        self.touch("in/a.txt", f"there/{name}")
+        Path("in/a.txt").write_text("The lamp is lit.")
+        if name.startswith("."):
+            assert run_ingest("in", "there", embedder=HashEmbeddings()).read == 1
+            return
+        with pytest.raises(InputError, match=r"there holds other files \(b.txt\): name a new folder for the index"):
+            run_ingest("in", "there", embedder=HashEmbeddings())
+        assert [entry.name for entry in Path("there").iterdir()] == [name]
+
     def test_a_file_that_is_named_twice_is_read_once(self):
         self.touch("x/README.md", "x/deep/a.md")
         Path("link").symlink_to("x", target_is_directory=True)

@@ -124,9 +124,16 @@ def _join_titles(page: Sequence[Line], body: BodyType) -> list[Line]:
 
 def _is_label_of(label: Line, title: Line) -> bool:
     """Return whether a line is the number of a part of a book, in larger type than most text, above its title."""
-    if label.level or title.level or title.is_entry or not LABEL_OF_PART.fullmatch(label.text):
-        return False
-    return label.size <= title.size and label.bottom - title.top < _MAX_LABEL_GAP * title.size
+    return all(
+        [
+            not label.level,
+            not title.level,
+            not title.is_entry,
+            label.size <= title.size,
+            label.bottom - title.top < _MAX_LABEL_GAP * title.size,
+            LABEL_OF_PART.fullmatch(label.text),
+        ]
+    )
 
 
 def _goes_on(title: Line, line: Line) -> bool:

@@ -121,7 +121,15 @@ class Typography:
             return min(block.level, MAX_LEVEL)
         font = block.first_font if block.text.startswith("\\") else block.font
         is_code = is_code_font(font) and not is_code_font(self.body.font)
-        if block.is_entry or is_code or is_other_line(block.text) or not is_title(block.text):
+        is_no_title = any(
+            [
+                block.is_entry,
+                is_code,
+                is_other_line(block.text),
+                not is_title(block.text),
+            ]
+        )
+        if is_no_title:
             return 0
         block_type = (block.size, block.font)
         level_in_outline = self.outline_types.get(block_type, 0)

@@ -56,7 +56,15 @@ def find_title(pages: Sequence[Sequence[Line]]) -> str:
         lines = _find_block(first, size)
     title = "\n".join(map(_TEXT, lines))
     as_sentence = title[:1].upper() + title[1:]  # the name of a program may begin with a small letter
-    if size < larger or not is_title(as_sentence) or match_number(title) or _names_part(title):
+    is_no_title = any(
+        [
+            size < larger,
+            not is_title(as_sentence),
+            match_number(title),
+            _names_part(title),
+        ]
+    )
+    if is_no_title:
         return ""
     if not is_cover([first, *pages[1:]], body_size):
         is_outstanding = size == max(characters) or lines[0] is first[0]

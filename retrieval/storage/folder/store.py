@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 from collections.abc import Callable, Hashable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -78,6 +78,7 @@ class FolderStore:
         is_begun = any(os.path.exists(self._folder / name) for name in (INDEX_FILE, DRAFT_FILE))  # noqa: PTH110
         begun: Settings | None = None
         if not is_begun:
+            self._refuse_other_files()
             begun = begin()  # if it fails, no folder is made
         self._make()
         with self._lock():
@@ -110,6 +111,14 @@ class FolderStore:
         with self.draft(self.settings) as draft:
             written = draft.publish(draft.settings, rebuild=True)
         passes.add(written.chunks)
+
+    def _refuse_other_files(self) -> None:
+        """Refuse a folder in which a new index would lie among other files."""
+        names: list[str] = []
+        with suppress(OSError, ValueError):  # it is made later, or what is wrong is said then
+            names = sorted(entry.name for entry in self._folder.iterdir() if not entry.name.startswith("."))
+        if names and _LOCK_FILE not in names:
+            raise InputError(f"{self.location} holds other files ({names[0]}): name a new folder for the index")
 
     def _make(self) -> None:
         """Make the folder of a new index, or check the one that is there."""

@@ -26,6 +26,7 @@ _SECTION_NUMBER = re.compile(r"\d{1,2}(?:\.\d{1,2})*\.?\s")
 _SECTION_NAME = re.compile(r"\d{1,2}(?:\.\d{1,2})*\.?\s+[^a-zß-öø-ÿ\d][^\d]*[^\d.:;,]$")  # no sentence, or a question
 _MAX_SECTION_LINE = 200  # characters
 _MAX_SECTION_COLUMN = 4  # in which the title of a section begins; further right is its text
+_MIN_EXAMPLE_COLUMN = 4  # from which a line may begin that shows what the text before it announces
 _UNFINISHED = re.compile(r"[^\W\d_]{2}[.!?]\s+[A-Z][^.!?:;]*[^\W\d_],?\Z")
 _ADDRESS = re.compile(r"\w+://\S+\s*$", re.MULTILINE)  # what a line such as `Alternatively, visit` announces
 _BLANK_LINE = re.compile(r"\n[^\S\n]*\n")
@@ -107,7 +108,7 @@ class PlainHeadings:
 
     def _may_be_title(self, place: Place) -> bool:
         is_in_sentence = self._are_apart and _is_unfinished(place.text, place.before)
-        return self._may_have_headings(place) and not is_in_sentence
+        return self._may_have_headings(place) and not is_in_sentence and not _is_example(place)
 
     def _may_have_headings(self, place: Place) -> bool:
         """Return whether a block is neither code, nor a comment, nor what the comment after it is about."""
@@ -143,6 +144,12 @@ def _find_listings(text: str) -> Iterator[tuple[int, int]]:
 def _is_unfinished(text: str, block: Block) -> bool:
     """Return whether the last sentence of a block, which is not its first one, goes on after it."""
     return _UNFINISHED.search(text, block.start, block.end) is not None
+
+
+def _is_example(place: Place) -> bool:
+    """Return whether a block is what the text before it announces with a colon: it is set in."""
+    is_announced = place.text[place.before.start : place.before.end].endswith((":", "："))
+    return is_announced and _column(place.text, place.block) > _MIN_EXAMPLE_COLUMN
 
 
 def _is_above_paragraph(place: Place) -> bool:

@@ -903,6 +903,31 @@ def test_a_line_set_in_below_a_numbered_section_is_its_text(read, line):
     assert found[line] == found["It is ground on Mondays."] == "2. Rye"
 
 
+def test_rules_between_sections_are_no_ends_of_code(read):
+    rule = "-" * 60
+    parts = [f"mill-1.{number} (released 19{number:02}-05-06)\n\n* The sluice {number} is new." for number in range(9)]
+    found = headings(read("NEWS", f"\n\n{rule}\n".join(["Mills", *parts]) + "\n").text, headings_apart=True)
+    for number in range(9):
+        assert found[f"* The sluice {number} is new."] == f"mill-1.{number} (released 19{number:02}-05-06)"
+
+
+def test_a_manual_with_a_history_at_its_beginning_is_no_changelog(read):
+    history = "mill 0.2 2004-02-09\n\nIt is faster.\n\nmill 0.1 2003-06-19\n\nIt is slow."
+    text = "is made of oak and of iron, and turns as long as there is wind or water, which is most of the year."
+    wheels = [f"Of the {kind} wheel\n\nThe {kind} {text}" for kind in ("large", "small", "old", "new", "red", "blue")]
+    found = headings(read("a.txt", "\n\n".join(["The mill", history, *wheels]) + "\n").text, headings_apart=True)
+    assert found[f"The new {text}"] == "Of the new wheel"
+
+
+@pytest.mark.parametrize(
+    ("lead", "heading"), [("The mill prints this line:", ""), ("The mill stops.", "PASS OLD wheel")]
+)
+def test_a_line_that_a_colon_announces_is_no_heading(read, lead, heading):
+    text = f"{lead}\n\n    PASS OLD wheel\n\nThen it goes on with the rye that is left, and it stops at noon.\n"
+    found = headings(read("a.txt", text).text, headings_apart=True)
+    assert found["Then it goes on with the rye that is left, and it stops at noon."] == heading
+
+
 def test_chapters_without_contents_have_headings_beside_their_sections(read):
     parts = []
     for chapter in range(1, 4):

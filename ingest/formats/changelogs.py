@@ -10,11 +10,14 @@ _ENTRY = re.compile(
     r"(?P<package>[a-z0-9][a-z0-9+.-]+) \([^()\s]+\) [^;\n]+; urgency=[^\n]+"  # of Debian
     r"|\d{4}-\d\d-\d\d  +[^\s<][^<\n]*<[^>\n]+>"  # of GNU
     r"|(?:[Vv]ersion|[Rr]elease) \d[\w.-]*(?: \([^()\n]*\))?:?"
-    rf"|[A-Za-z][\w+]*[ -]v?\d+\.\d[\w.-]*(?:{_DATE})"
-    rf"|(?:v\d+\.\d[\w.-]*|\d+\.\d+\.\d+(?!\.\d)[\w-]*)(?:{_DATE})?:?"
+    r"|(?P<version>"  # with or without its date
+    rf"[A-Za-z][\w+]*[ -]v?\d+\.\d[\w.-]*(?:{_DATE})"
+    rf"|(?:v\d+\.\d[\w.-]*|\d+\.\d+\.\d+(?!\.\d)[\w-]*)(?:{_DATE})?:?)"
     r")[ \t]*$(?!\n[=~-]{3})",
     re.MULTILINE,
 )
+_EARLY = 0.25  # of a text: where the first entry begins...
+_LATE = 0.5  # ...and the last one
 _MIN_ENTRIES = 2  # other texts may have one such line
 
 
@@ -27,10 +30,14 @@ def find_package(text: str) -> str | None:
 
 
 def has_entries(text: str) -> bool:
-    """Return whether a text is a changelog."""
+    """Return whether a text is a changelog: others may list their versions at the beginning or at the end."""
     entries = list(_ENTRY.finditer(text))
-    is_of_package = bool(entries) and entries[0]["package"] is not None
-    return is_of_package or len(entries) >= _MIN_ENTRIES
+    if len(entries) < _MIN_ENTRIES:
+        return bool(entries) and entries[0]["package"] is not None
+    others = [entry for entry in entries if entry["version"] is None]
+    begins_early = entries[0].start() < _EARLY * len(text)
+    ends_late = entries[-1].start() > _LATE * len(text)
+    return len(others) >= _MIN_ENTRIES or (begins_early and ends_late)
 
 
 def mark_entries(text: str) -> str:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
+from collections.abc import Sequence
 
 from arag.ingest.formats.restructured import find_title
 from arag.ingest.outline import escape_code, escape_marks
@@ -32,6 +34,7 @@ _AS_MARKDOWN = ("under =", "under -")  # which need no marks
 _MAX_DIFFERENCE = 2  # characters between the lengths of a title and its underline; more below the last line of a block
 _MIN_TITLES = 2  # a text with one that is not closed may show a drawing or what a program prints
 _MAX_LEVEL = 6
+_MOST = 0.75  # of the equal lines: half of those around blocks are below a blank line and above a text, too
 _INDENTATION = "    "  # of a line that is shown as it is
 
 
@@ -85,7 +88,7 @@ def _show_character(name: re.Match[str]) -> str:
 
 def _indent_blocks(lines: list[str]) -> set[int]:
     """Escape each block between two equal lines, indent the second one, and return the numbers of lines in blocks."""
-    last_places = {line: number for number, line in enumerate(lines) if _DELIMITER.match(line)}
+    last_places = _find_delimiters(lines)
     inside: set[int] = set()
     first = -1  # the line that begins the block
     for number, line in enumerate(lines):
@@ -112,6 +115,25 @@ def _indent_blocks(lines: list[str]) -> set[int]:
         if has_end and not is_underline and lines[number + 1].strip():
             first = number
     return inside
+
+
+def _find_delimiters(lines: Sequence[str]) -> dict[str, int]:
+    """Return the last place of each line that may begin and end blocks; others are rules between sections."""
+    last_places: dict[str, int] = {}
+    places = Counter[str]()
+    rules = Counter[str]()
+    for number, line in enumerate(lines):
+        if _DELIMITER.match(line):
+            last_places[line] = number
+            places[line] += 1
+            rules[line] += _divides_text(lines, number)
+    return {line: place for line, place in last_places.items() if rules[line] < _MOST * places[line]}
+
+
+def _divides_text(lines: Sequence[str], rule: int) -> bool:
+    """Return whether a rule is below a blank line and above a text: the end of a block is not."""
+    is_below_blank = rule == 0 or not lines[rule - 1].strip()
+    return is_below_blank and any(map(str.strip, lines[rule + 1 : rule + 2]))
 
 
 def _without_anchor(title: str) -> str:

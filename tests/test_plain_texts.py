@@ -475,9 +475,15 @@ def test_code_of_markdown_stays(read, code):
         ("## Oats ##", "Oats"),
         ("Rye \\*raw\\*\n-----------", "Rye *raw*"),
         ("## Set `a\\_b` to C:\\mill", "Set `a\\_b` to C:\\mill"),
+        ("## **Oats**", "Oats"),
+        ("## **Oats** (raw), **Rye `a.b`**", "Oats (raw), Rye `a.b`"),
+        ("## [2.1](https://mill.example/2.1) - 1881-05-02", "2.1 - 1881-05-02"),
+        ("**[Oats](oats.md)**\n-------------------", "Oats"),
+        ("## Set `[a](b)` and `**c**`", "Set `[a](b)` and `**c**`"),
+        ("## 2 ** 3 and 4 ** 5", "2 ** 3 and 4 ** 5"),
     ],
 )
-def test_headings_of_markdown_have_no_escapes(read, heading, shown):
+def test_headings_of_markdown_have_no_marks(read, heading, shown):
     text = read("a.md", f"# Mill\n\nFirst text.\n\n{heading}\n\nThey cost 5\\* marks.\n").text
     assert headings(text, title="Mill")["They cost 5\\* marks."] == shown
 

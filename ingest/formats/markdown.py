@@ -34,6 +34,8 @@ _SHORT_UNDERLINE = re.compile(
 )
 _TITLE = re.compile(r"^ {0,3}#{1,6}[ \t][^\n]*+|^\S[^\n]*+(?=\n(?:={3,}|-{3,})[ \t]*$)", re.MULTILINE)
 _CODE_OR_ESCAPE = re.compile(r"(?<!`)(`++)[^`]++\1(?!`)|\\([!-/:-@\[-`{}~])")  # not of a bar, which would make a row
+_CODE_OR_BOLD = re.compile(r"(?<!`)(`++)[^`]++\1(?!`)|(?<![*\\])\*\*(?=\S)([^*\n]*[^*\s\\])\*\*(?!\*)")
+_CODE_OR_LINK = re.compile(r"(?<!`)(`++)[^`]++\1(?!`)|(?<![!\\])\[([^\[\]\n]+)\]\([^()\s]+\)")  # but no picture
 _LINE_OF_ATTRIBUTES = re.compile(r"^ {0,3}\{:[^{}\n]*\}[ \t]*$\n?", re.MULTILINE)
 _HTML_HEADING = re.compile(r"^ {0,3}<h([1-6])\b[^<>]*>(.{1,500}?)</h\1>", re.DOTALL | re.IGNORECASE | re.MULTILINE)
 # Lines with nothing but tags set the page: `<br />`, `<p align="center">`.
@@ -77,8 +79,7 @@ def _show(text: str) -> str:
     if "%%" in text:
         text = _COMMENT_OF_NOTES.sub("", text)
     text = _SHORT_UNDERLINE.sub(_mark_underlined, text)
-    if "\\" in text:
-        text = _TITLE.sub(_drop_escapes, text)
+    text = _TITLE.sub(_show_title, text)
     if "<" in text:
         text = _CODE_OR_ANCHOR.sub(_keep_code, text)
         text = _LINE_OF_TAGS.sub("\n", text)
@@ -98,9 +99,12 @@ def _mark_underlined(match: re.Match[str]) -> str:
     return f"{mark} {title}\n"
 
 
-def _drop_escapes(title: re.Match[str]) -> str:
-    """Return a title without backslashes before signs, except in code."""
-    return _CODE_OR_ESCAPE.sub(lambda match: match[2] or match[0], title[0])
+def _show_title(match: re.Match[str]) -> str:
+    """Return a title without the marks of bold type, addresses of links, and backslashes before signs; code stays."""
+    title = match[0]
+    for marks in (_CODE_OR_BOLD, _CODE_OR_LINK, _CODE_OR_ESCAPE):
+        title = marks.sub(lambda part: part[2] or part[0], title)
+    return title
 
 
 def _keep_code(match: re.Match[str]) -> str:

@@ -803,6 +803,11 @@ def test_copies_of_sources_beside_pages_are_read_as_these(read):
     assert headings(content.text, content.title)["Six marks."] == "Oil"
 
 
+def test_titles_of_restructured_text_have_no_escapes(read):
+    content = read("a.rst", "mill\\_wheel package\n====================\n\nIt turns.\n")
+    assert content.title == "mill_wheel package"
+
+
 CONTENTS = (
     "Orra Mill\n\n\nContents\n\n1. Grain\n    1.1. What is ground here?\n"
     "    1.2. Which grains are not ground by the mill\n    at all?\n    1.3. rye\n2. The wheel, and who may turn it\n\n"

@@ -21,6 +21,7 @@ _COMMENT = re.compile(
 _LABEL = re.compile(r"^\.\. _[^\n]*:[ \t]*\n(?![ \t]+\S)", re.MULTILINE)
 # :mod:`sched`, :py:class:`~ship.Keel` and :ref:`Oil <oil>`
 _ROLE = re.compile(r"(?<!\w):(?:[a-z]+:)?[a-z-]+:`[~!]?([^`<]*[^`<\s])(?:\s+<[^`<>]*>)?`")
+_ESCAPE = re.compile(r"\\(?=[!-/:-@\[-`{-~])")
 # Indented ones may be examples.
 _OBJECT = re.compile(
     r"^\.\. (?:[a-z]+:)?(attribute|class|data|decorator|exception|function|macro|member|method|type):: ", re.MULTILINE
@@ -58,7 +59,7 @@ def mark_titles(text: str) -> str:
             if title.style not in styles:
                 styles.append(title.style)
             level = min(styles.index(title.style) + 1, _MAX_LEVEL)
-            name = _ROLE.sub(r"\1", title.text)
+            name = _ESCAPE.sub("", _ROLE.sub(r"\1", title.text))
             line = f"{'#' * level} {name}"
             number += title.lines
         marked.append(line)

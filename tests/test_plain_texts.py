@@ -969,7 +969,7 @@ def test_the_head_and_foot_of_a_manual_page_are_no_text(read, middle, page, titl
     assert content.metadata == {"edition": "Orra 2, May 1880"}
 
 
-@pytest.mark.parametrize("name", ["a.sh", "a.py", "a.conf", "a.tex"])
+@pytest.mark.parametrize("name", ["a.sh", "a.py", "a.conf", "a.tex", "CMakeLists.txt"])
 def test_comments_of_programs_and_settings_are_no_headings(make_index, name):
     text = (
         "# Rye\n#\n# grind until\n# before terminating\n\nSpeed 12 turns\n\nMill Board\n==========\n\ngrind the oats\n"
@@ -977,6 +977,11 @@ def test_comments_of_programs_and_settings_are_no_headings(make_index, name):
     chunks = make_index({name: text}).mget([f"{name}:0"])
     assert chunks[0].text == text
     assert {sentence.heading for sentence in chunks[0].sentences} == {""}
+
+
+def test_a_command_is_no_title_of_a_program_in_cmake(read):
+    content = read("CMakeLists.txt", "cmake_minimum_required(VERSION 3.16)\n\nproject(mill)\n")
+    assert content.title == ""
 
 
 @pytest.mark.parametrize(

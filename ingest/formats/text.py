@@ -39,6 +39,7 @@ _TITLE_ABOVE_TEXT = re.compile(
     r"(?<=\n\n)([A-Z][A-Z /-]{2,50})\n(?=[ \t]{3,}\S)"
 )  # of a manual page, whose text is set in
 _SOURCES = (".rst.txt", ".md.txt")  # as Sphinx copies them beside its pages
+_PROGRAM_OF_CMAKE = "CMakeLists.txt"
 # Above a page of a wiki such as Zim's; an abstract is text.
 _HEAD_OF_WIKI = re.compile(r"Content-Type:.*\n(?:(?!Abstract)[\w-]{1,30}: .*\n)*(?:[ \t]*\n|\Z)", re.IGNORECASE)
 _FIELD = re.compile(r"^([\w-]+):[ \t]*(\S.*)", re.MULTILINE)
@@ -56,6 +57,8 @@ def read_text(path: Path, encoding: str = "") -> Content:
     """
     if path.name.lower().endswith(_SOURCES):
         return read_markdown(path, encoding)
+    if path.name == _PROGRAM_OF_CMAKE:
+        return read_code(path, encoding)
     text = _MODE.sub(r"\1", _without_printing(decode_text(path.read_bytes(), encoding)))
     manual = split_manual(text)
     if manual:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from contextlib import nullcontext, suppress
 
 import nbformat
 import pytest
@@ -58,6 +59,25 @@ class TestText:
     def test_a_short_text_is_read_if_all_latin_encodings_agree_on_it(self, read, text, encoding):
         data = text.encode(encoding, "ignore")
         assert read("a.txt", data).text == data.decode(encoding)
+
+    @pytest.mark.parametrize(
+        "text",
+        [
+            "La clé n’est pas là où elle était déjà : elle est pour une élève qui peut être sage avec vous.",
+            "La chiave è più in là, perché così può essere presa da una delle sorelle, non per gioco.",
+            "La llave está aquí, para que una niña pueda abrir los molinos del río, y por esta razón debe ser así.",
+            "A chave não está com os irmãos, é uma coisa dos moinhos: ela deve ser mais útil para você.",
+            "Nøglen er ikke her, og det er den som kan være på møllen til den dag, eller når vi har råd.",
+            "Nyckeln är inte här, och det är den som ska vara på kvarnen till dess, eller när vi har råd.",
+            "Der Schlüssel ist nicht hier, und das ist für die Mühle schlecht: er wird «sehr» gesucht.",
+        ],
+    )
+    @pytest.mark.parametrize("encoding", ["cp1252", "mac_roman", "cp850"])
+    def test_a_text_in_a_western_language_is_read_in_the_encoding_of_its_letters(self, tmp_path, text, encoding):
+        (tmp_path / "a.txt").write_bytes(text.encode(encoding, "ignore"))
+        is_western = encoding == "cp1252"
+        with Readers() as readers, nullcontext() if is_western else suppress(FormatError):
+            assert readers.read(tmp_path / "a.txt").text == text.encode(encoding, "ignore").decode(encoding)
 
     @pytest.mark.parametrize(
         ("text", "encoding"),

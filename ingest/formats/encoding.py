@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from io import BytesIO
 from typing import TYPE_CHECKING
 
+from arag.ingest.formats.western import LATIN, is_western
+
 if TYPE_CHECKING:
     from charset_normalizer import CharsetMatch, CharsetMatches
-
-_LATIN = "cp1252"
 
 # The sample: enough lines to tell languages apart, few and short enough to take a fraction of a second.
 _SAMPLE_LINES = 500
@@ -45,13 +45,16 @@ def guess_encoding(data: bytes) -> str:
     from charset_normalizer import from_bytes
 
     if _has_only_shared_letters(data):
-        return _LATIN
-    matches = from_bytes(_sample(data))
+        return LATIN
+    sample = _sample(data)
+    if is_western(sample):
+        return LATIN
+    matches = from_bytes(sample)
     best = matches.best()
     if best is None or not _reads_well(best) or _has_rival(best, matches):
         return ""
-    if _LATIN in best.could_be_from_charset:
-        return _LATIN
+    if LATIN in best.could_be_from_charset:
+        return LATIN
     return best.encoding
 
 
@@ -83,7 +86,7 @@ def _words_beyond_ascii(data: bytes) -> Iterator[str]:
         new = set(_WORD_BEYOND_ASCII.findall(line)) - found
         found |= new
         for word in sorted(new):
-            yield word.decode(_LATIN, "replace")
+            yield word.decode(LATIN, "replace")
 
 
 def _is_shared_word(word: str) -> bool:

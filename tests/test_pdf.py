@@ -69,6 +69,11 @@ def test_pages(read):
     assert content.text[starts[2] :] == "Third page."
 
 
+@pytest.mark.parametrize(("own", "title"), [("Mills", "Mills: of rye"), ("Of mills", "Of mills")])
+def test_the_title_page_may_go_on_after_the_title_that_the_file_has(read, own, title):
+    assert read("a.pdf", pdf("++Mills: of rye\n\nThey turn.\nThey grind.", "Text.", title=own)).title == title
+
+
 def test_author_and_date_become_metadata(read):
     assert re.fullmatch(r"\d{4}-\d\d-\d\d", read("a.pdf", pdf("Text.")).metadata.pop("date"))
     assert read("a.pdf", pdf("Text.", author="Ada Berg")).metadata["author"] == "Ada Berg"

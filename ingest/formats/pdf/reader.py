@@ -106,8 +106,10 @@ def read_pdf(path: Path, ocr_texts: str = "") -> Content:
     text, page_starts = join_pages(texts)
     own_title = _title(document)
     printed_title = find_title([page.lines for page in pages])
+    # The title page may go on: a series of manuals has one title for all.
+    has_short_title = printed_title.startswith(own_title)
     return Content(
-        title=own_title or printed_title or find_opening_title(text),
+        title=(printed_title if has_short_title else own_title) or find_opening_title(text),
         text=text,
         page_starts=page_starts,
         metadata=_metadata(document),

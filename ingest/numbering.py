@@ -14,6 +14,7 @@ from arag.ingest.boundaries import CLOSERS, LEADERS
 _MAX_LINES = 4  # of a title
 _MAX_TITLE = 300  # characters
 _MIN_SECTIONS = 3  # that a table of contents must name
+_MAX_LAST_CHAPTERS = 20  # without sections, behind the last one that has some
 _MIN_COUNTED = 6  # sections that follow each other, if there is no such table
 _MIN_ENTRIES = 2  # lines of a table of contents
 _MAX_ENTRIES = 50  # with one number: each is compared with each title
@@ -151,21 +152,37 @@ def _count(titles: list[_Title]) -> list[_Title]:
 
 
 def _with_chapters(titles: list[_Title]) -> list[_Title]:
-    """Return the titles with the chapters that they are in, or none if these do not count on from 1.
+    """Return the titles of sections with those of their chapters, or none if a chapter with sections has no title.
 
-    Other numbers of one part are items of lists.
+    Of equal numbers, the title is the last one before the first section. A chapter without sections has the only title
+    with its number between the chapters around it. Others are items of lists.
     """
-    chapter = 0
-    sections: list[_Title] = []
-    for title in titles:
-        if title.number == (str(chapter + 1),):
-            chapter += 1
-            sections.append(title)
-        elif title.depth != 1:
-            if title.number[0] != str(chapter):
+    chapters: dict[int, int] = {}  # the places of their titles
+    start = 0
+    for place, title in enumerate(titles):
+        if title.depth == 1 or not title.number[0].isdigit():
+            continue
+        chapter = int(title.number[0])
+        if chapter not in chapters:
+            own = _find_chapter(titles, chapter, start, place)
+            if not own:
                 return []
-            sections.append(title)
-    return sections
+            chapters[chapter] = own[-1]
+        start = place + 1
+    last = max(chapters, default=0)
+    for number in range(1, last + _MAX_LAST_CHAPTERS):
+        before = max((place for other, place in chapters.items() if other < number), default=-1)
+        after = min((place for other, place in chapters.items() if other > number), default=len(titles))
+        own = _find_chapter(titles, number, before + 1, after)
+        if number not in chapters and len(own) == 1:
+            chapters[number] = own[0]
+    places = set(chapters.values())
+    return [title for place, title in enumerate(titles) if title.depth != 1 or place in places]
+
+
+def _find_chapter(titles: list[_Title], number: int, start: int, end: int) -> list[int]:
+    """Return the places between two others at which a title has the number of a chapter."""
+    return [place for place in range(start, end) if titles[place].number == (str(number),)]
 
 
 def _follows(before: _Title, title: _Title) -> bool:

@@ -114,7 +114,14 @@ class PlainHeadings:
         """Return whether a block is neither code, nor a comment, nor what the comment after it is about."""
         is_comment = _COMMENT.match(place.text, place.block.start) is not None
         has_comment = _COMMENT.match(place.text, place.following.start) is not None
-        return self._are_wanted and not is_comment and not has_comment and not self._is_in_listing(place.block)
+        return all(
+            [
+                self._are_wanted,
+                not is_comment,
+                not has_comment,
+                not self._is_in_listing(place.block),
+            ]
+        )
 
     def _is_in_listing(self, block: Block) -> bool:
         if block.is_code:

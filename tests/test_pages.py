@@ -260,6 +260,12 @@ def test_a_page_of_frames_is_left_out_unless_it_has_a_text_of_its_own(read):
     assert read("a.html", page.format("See b.html.")).why_skipped == "a page that only shows others, in frames"
 
 
+@pytest.mark.parametrize("name", ["maketitle", "titlerest", "author"])
+def test_who_wrote_a_book_and_when_is_no_heading(read, name):
+    page = f"<h1 class=maketitle>The Mill</h1><h3 class={name}>Ann Lee, 1881</h3><h2>Rye</h2><p>It is ground."
+    assert read("a.html", page).text == "# The Mill\n\nAnn Lee, 1881\n\n## Rye\n\nIt is ground."
+
+
 def test_who_wrote_a_book_of_docbook_is_no_heading(read):
     page = (
         "<div class=titlepage><h1 class=title>The Mill</h1><h3 class=corpauthor>The Millers</h3>"

@@ -1025,6 +1025,13 @@ def test_the_entries_of_a_changelog_have_headings(read, name, entries, title):
     assert " ".join(found["* Rye is ground."].split()) == " ".join(second.split())
 
 
+def test_short_lines_of_a_changelog_are_no_headings(read):
+    change = "The sluice is new, and it opens as soon as the rye is ground and the wheel has stopped."
+    text = f"Mill 2\n\nM sluice.c\n\n{change}\n"
+    assert headings(read("NEWS", text).text, headings_apart=True)[change] == "M sluice.c"
+    assert read("changelog", text).marks_headings
+
+
 def test_a_sentence_is_no_title(read):
     rule = "=" * 50
     text = f"All of this is only a part of the mill in the next year.\n{rule}\n\nRye is ground.\n"

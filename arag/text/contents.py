@@ -41,7 +41,8 @@ _MAX_HEADING = 60  # characters of a heading such as `Contents`
 _CONTENTS = re.compile(
     r"(?:table of |list of )?(?:contents|figures|tables|chapters)|on this page|inhalt(?:sverzeichnis)?|sommaire"
     r"|table des matieres|indice(?: general)?|(?:tabla de )?contenidos?|conteudo|sumario|inhoud|obsah|spis tresci"
-    r"|turinys|содержание|оглавление|目录|目錄|目次|もくじ|차례|목차"
+    r"|turinys|sommario|kazalo|sadrzaj|cuprins|tartalom(?:jegyzek)?|sisallys(?:luettelo)?|innehall(?:sforteckning)?"
+    r"|indhold(?:sfortegnelse)?|innhold(?:sfortegnelse)?|icindekiler|содержание|оглавление|目录|目錄|目次|もくじ|차례|목차"
 )
 _INDEX = re.compile(r"(?:general |subject |name )?index(?: of \w+)?|(?:namens|sach)?register|索引")
 _HEADING_OF_INDEX = re.compile(

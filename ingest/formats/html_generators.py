@@ -10,6 +10,9 @@ _HEADER = "div[contains(@class, 'table-header')]"
 _ROW_STARTS = etree.XPath(f"{_SUMMARY}/div[(position() - 1) mod count(../{_HEADER}) = 0]")
 # In a manual page of groff, an option or a bullet stands beside its text. A table has more columns.
 _GROFF_ITEMS = "//table[@rules = 'none' and @frame = 'void'][not(tr[count(td[normalize-space()]) > 2])]"
+# Who wrote a book of DocBook or of HeVeA, and when, below its title.
+_CLASSES_OF_AUTHORS = " author corpauthor editor othercredit AUTHOR CORPAUTHOR EDITOR maketitle titlerest "
+_AUTHORS = f"//*[self::h2 or self::h3 or self::h4][contains('{_CLASSES_OF_AUTHORS}', concat(' ', @class, ' '))]"
 _PROTOTYPE = "//table[@class = 'Prototype']"  # the declaration of a function in Natural Docs
 # Footnotes of Jade, menus and indexes of Texinfo, notes of Asciidoctor, the columns of an index of Sphinx, the types of
 # functions in gtk-doc, and the options of a manual page of groff hold no data.
@@ -50,10 +53,7 @@ _SHOWN_AS = {
     "dt": etree.XPath(f"{_LISTED_ROWS}/td[1]"),
     "dd": etree.XPath(f"{_LISTED_ROWS}/td"),
     "dl": etree.XPath(_LISTED),
-    "p": etree.XPath(  # who wrote a book of DocBook, below its title
-        "//div[@class = 'titlepage' or @class = 'TITLEPAGE']//*[self::h2 or self::h3 or self::h4]"
-        "[contains(' author corpauthor editor othercredit AUTHOR CORPAUTHOR EDITOR ', concat(' ', @class, ' '))]"
-    ),
+    "p": etree.XPath(_AUTHORS),
     "th": etree.XPath(f"{_SUMMARY}/{_HEADER}"),
     "td": etree.XPath(f"{_SUMMARY}[th]/div"),
     "table": etree.XPath(f"{_SUMMARY}[th]"),

@@ -39,6 +39,7 @@ _TITLE_ABOVE_TEXT = re.compile(
     r"(?<=\n\n)([A-Z][A-Z /-]{2,50})\n(?=[ \t]{3,}\S)"
 )  # of a manual page, whose text is set in
 _SOURCES = (".rst.txt", ".md.txt")  # as Sphinx copies them beside its pages
+_CHANGELOG = re.compile("change_?log", re.IGNORECASE)  # its short lines are names and files
 _PROGRAM_OF_CMAKE = "CMakeLists.txt"
 # Above a page of a wiki such as Zim's; an abstract is text.
 _HEAD_OF_WIKI = re.compile(r"Content-Type:.*\n(?:(?!Abstract)[\w-]{1,30}: .*\n)*(?:[ \t]*\n|\Z)", re.IGNORECASE)
@@ -82,7 +83,7 @@ def read_text(path: Path, encoding: str = "") -> Content:
         text=text,
         page_starts=page_starts,
         metadata=fields,
-        marks_headings=marks_headings,
+        marks_headings=marks_headings or _CHANGELOG.match(path.name) is not None,
         headings_apart=True,
         is_plain=True,
     )

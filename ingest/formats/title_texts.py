@@ -113,9 +113,15 @@ def _is_name(text: str) -> bool:
 
 def is_other_line(text: str) -> bool:
     """Return whether a text in the type of a title is none: a caption, a date, a spelled number, a line of code."""
-    if _CAPTION.match(text) or _LISTING.match(text) or _SPELLED_NUMBER.fullmatch(text):
-        return True
-    return _AUTHOR_AND_DATE.fullmatch(text) is not None or _DATED.fullmatch(text) is not None
+    return any(
+        [
+            _CAPTION.match(text),
+            _LISTING.match(text),
+            _SPELLED_NUMBER.fullmatch(text),
+            _AUTHOR_AND_DATE.fullmatch(text),
+            _DATED.fullmatch(text),
+        ]
+    )
 
 
 def is_code_font(name: str) -> bool:

@@ -260,6 +260,15 @@ def test_a_page_of_frames_is_left_out_unless_it_has_a_text_of_its_own(read):
     assert read("a.html", page.format("See b.html.")).why_skipped == "a page that only shows others, in frames"
 
 
+def test_the_logo_in_a_heading_of_the_help_of_r_and_a_comment_in_a_title_are_not_shown(read):
+    page = (
+        "<title>Mills <!-- Справка --></title>"
+        "<h1> Mills of R <img class=toplogo src=logo.jpg alt='[R logo]'></h1><p>They turn."
+    )
+    content = read("a.html", page)
+    assert (content.title, content.text) == ("Mills", "# Mills of R\n\nThey turn.")
+
+
 @pytest.mark.parametrize("name", ["maketitle", "titlerest", "author"])
 def test_who_wrote_a_book_and_when_is_no_heading(read, name):
     page = f"<h1 class=maketitle>The Mill</h1><h3 class={name}>Ann Lee, 1881</h3><h2>Rye</h2><p>It is ground."

@@ -887,6 +887,7 @@ def test_a_text_whose_file_has_a_common_name_is_called_as_its_first_heading(make
         ("a.txt", "v1.5 2005/10/16", ""),
         ("a.txt", "v1.4 : 15/05/2014", ""),
         ("a.txt", "- The sluice is new", ""),
+        ("a.txt", "水車の形式は、", ""),
         ("a.txt", "rye.xiz is a mill with the new feature of version 1. First built in Orra 4", ""),
         ("a.txt", "Public domain. (Written by Ann Lee, 2004.)", ""),
         ("a.txt", "#!/bin/sh", ""),
@@ -1023,6 +1024,12 @@ def test_the_entries_of_a_changelog_have_headings(read, name, entries, title):
     found = headings(content.text, content.title, headings_apart=True)
     assert " ".join(found["* The sluice is new."].split()) == " ".join(first.split())
     assert " ".join(found["* Rye is ground."].split()) == " ".join(second.split())
+
+
+def test_the_newest_version_is_no_title_of_news_in_markdown(read):
+    text = "# mill 1.2.0\n\n* It is new.\n\n# mill 1.1.0\n\n* It was new.\n"
+    assert read("NEWS.md", text).title == "NEWS"
+    assert read("mill.md", text).title == "mill 1.2.0"
 
 
 def test_short_lines_of_a_changelog_are_no_headings(read):

@@ -82,6 +82,7 @@ _NO_TITLE = re.compile(r"<no title>.*|no title|untitled(?: document| page)?|titl
 _MARKED = re.compile(r"<(tt|code|b|i|em|strong|sup|sub)>(.*?)</\1>", re.IGNORECASE)  # which a title would show
 # What Texinfo writes for the first page of a manual, with the manual's title.
 _TOP = re.compile(r"Top \((?P<after>.+)\)|(?P<before>.+): Top")
+_COMMENT = re.compile(" ?<!--.*?-->")
 _PICTURE = re.compile(r"<(?:\w+:)?(?:img|image)\b", re.IGNORECASE)
 
 
@@ -153,7 +154,7 @@ def html_content(html: str, *, mark_frame: bool = False, is_mail: bool = False) 
 
 def _declared_title(page: etree._Element) -> str:
     """Return the title that a page declares, without what generators of manuals write for want of one."""
-    title = _MARKED.sub(r"\2", collapse_whitespace(_TITLE(page)))
+    title = _COMMENT.sub("", _MARKED.sub(r"\2", collapse_whitespace(_TITLE(page))))
     if _NO_TITLE.fullmatch(title):
         return ""
     top = _TOP.fullmatch(title)

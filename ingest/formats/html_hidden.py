@@ -45,9 +45,9 @@ _CONTROLLED = etree.XPath(
 )
 # What LibreOffice hides for its authors; DocBook's link `[D]` below a picture, and its word "Note" where that would be
 # the definition of a term; Doxygen's links to what is below and above, tips and numbers of lines; buttons of Javadoc
-# and RDoc; Sphinx's contents of the page beside it.
+# and RDoc; the logo in headings of R's help; Sphinx's contents of the page beside it.
 _BESIDE_TEXT = etree.XPath(
-    "//*[@id = 'DEBUG'] | //*[@class = 'longdesc-link']"
+    "//*[@id = 'DEBUG'] | //*[@class = 'longdesc-link'] | //img[@class = 'toplogo']"
     " | //dd/div[@class = 'note'][not(preceding-sibling::node()[normalize-space()])]//th"
     " | //div[@class = 'header']/div[@class = 'summary']"
     " | //a[contains(@href, '#')][normalize-space() = 'More...']"

@@ -14,7 +14,7 @@ from arag.text.normalise import collapse_whitespace
 _MAX_TITLE = 120  # characters: a longer first line is a paragraph
 _MAX_WORDS = 8  # of a title that ends as a sentence does
 _CLOSERS = ")\"'”»"
-_SENTENCE_END = (".", "!", "?", "。", "！", "？", ":", ";", ",")
+_SENTENCE_END = (".", "!", "?", "。", "！", "？", "、", "，", ":", ";", ",")
 
 _HEADING = re.compile(r"^ {0,3}#[ \t]+(\S.*)|^(\S.*)\n=+[ \t]*$", re.MULTILINE)
 _MARKS = re.compile(r"^ {0,3}(#{1,6})\s", re.MULTILINE)
@@ -66,11 +66,20 @@ def title_of_plain_text(text: str, path: Path) -> str:
     it names the folder, which is that of a package: `Oil for Debian`.
     """
     title = _title_line(text)
-    is_version = _NEWS.match(path.name) and _VERSION.search(title)
-    if is_version or (_is_first_of_sections(title, text) and not _names(title, path.parent.name)):
-        name = path.stem if path.suffix[1:].isalpha() else path.name  # not in NEWS-3.0
-        return name.replace("_", " ")
+    if is_version_of_news(title, path) or (_is_first_of_sections(title, text) and not _names(title, path.parent.name)):
+        return name_of_text(path)
     return title.rstrip(" :")
+
+
+def is_version_of_news(title: str, path: Path) -> bool:
+    """Return whether the title of a text is the newest version, of which it gives the news."""
+    return _NEWS.match(path.name) is not None and _VERSION.search(title) is not None
+
+
+def name_of_text(path: Path) -> str:
+    """Return the name of a file without its extension; that of NEWS-3.0 has none."""
+    name = path.stem if path.suffix[1:].isalpha() else path.name
+    return name.replace("_", " ")
 
 
 def _is_first_of_sections(title: str, text: str) -> bool:

@@ -21,7 +21,14 @@ from arag.ingest.formats.content import (
 from arag.ingest.formats.lines import join_lines
 from arag.ingest.formats.markdown import FENCED, show_markdown
 from arag.ingest.formats.outline_mode import has_outline, mark_outline
-from arag.ingest.formats.plain_titles import is_section_name, title_of_markdown, title_of_plain_text, title_of_tex
+from arag.ingest.formats.plain_titles import (
+    is_section_name,
+    is_version_of_news,
+    name_of_text,
+    title_of_markdown,
+    title_of_plain_text,
+    title_of_tex,
+)
 from arag.ingest.formats.printed_manuals import mark_manual, split_manual
 from arag.ingest.formats.printed_tables import show_printed_tables
 from arag.ingest.formats.restructured import mark_titles
@@ -186,6 +193,8 @@ def read_markdown(path: Path, encoding: str = "") -> Content:
     heading = title_of_markdown(text)
     if is_section_name(heading, text):
         heading = ""
+    if is_version_of_news(heading, path):
+        heading = name_of_text(path)
     title = _take_title(fields) or heading
     return Content(title=title, text=text, metadata=fields, headings_apart=True, is_plain=True)
 

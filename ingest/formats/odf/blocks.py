@@ -42,6 +42,7 @@ class Document:
         depth: How many documents it is inside of.
         title: Its title, as far as it is read.
         opening: Its first paragraph if that is centred as a title is, else an empty string; None before it is read.
+        first_heading: That of the first level, or an empty string if it has a number; None before it is read.
         lost: The parts that the text lacks, by their kinds.
     """
 
@@ -51,6 +52,7 @@ class Document:
     depth: int = 0
     title: str = ""
     opening: str | None = None
+    first_heading: str | None = None
     lost: Counter[str] = field(default_factory=Counter)
 
 
@@ -123,10 +125,11 @@ class BlockReader:
         if not text:
             yield ""  # its shapes follow
             return
-        if level == 1 and not self.document.title:
-            self.document.title = text
+        is_numbered = number not in {"", BULLET}
+        if level == 1 and self.document.first_heading is None:
+            self.document.first_heading = "" if is_numbered else text  # a chapter's title is not the document's
         self.document.opening = self.document.opening or ""
-        if number not in {"", BULLET}:
+        if is_numbered:
             text = f"{number} {text}"
         yield self._marked(level, text)
 

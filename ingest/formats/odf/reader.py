@@ -65,7 +65,7 @@ def _read_document(document: Document, root: etree._Element, headers_root: etree
             blocks += read_headers(headers_root, reader)
             text = join_with_lists(blocks)
     return Content(
-        title=document.title or document.opening or "",
+        title=document.title or document.first_heading or document.opening or "",
         text=text,
         page_starts=page_starts,
         left_out=_name_left_out(document),

@@ -53,6 +53,7 @@ class _Document:
     numbering: Numbering
     depth: int
     title: str = ""
+    first_heading: str | None = None  # of the first level
     opening: str | None = None  # its first paragraph if that is centred as a title is
     lost: Counter[str] = field(default_factory=Counter)
 
@@ -89,7 +90,7 @@ def word_content(data: bytes, depth: int = 0) -> Content:
     if any(map(is_text, map(attrgetter("plain"), blocks))):
         del document.lost["picture"]  # it may be an ornament
     return Content(
-        title=document.title or document.opening or "",
+        title=document.title or document.first_heading or document.opening or "",
         text=text,
         left_out=name_lost(document.lost),
     )
@@ -193,14 +194,15 @@ class _PartReader:
             self._document.opening = opening_title(line.text, is_centred=styles.is_centred(style, properties))
         if level:
             name = collapse_whitespace(line.text)
-            self._note_title(name, level, is_title=styles.is_title(style))
+            self._note_title(name, number, level, is_title=styles.is_title(style))
             return _make_heading(name, number, level)
         return _make_paragraph(line.text, number)
 
-    def _note_title(self, heading: str, level: int, *, is_title: bool) -> None:
-        is_first = level == 1 and not self._document.title
-        if is_title or is_first:
+    def _note_title(self, heading: str, number: str, level: int, *, is_title: bool) -> None:
+        if is_title:
             self._document.title = heading
+        elif level == 1 and self._document.first_heading is None:
+            self._document.first_heading = "" if number else heading  # a chapter's title is not the document's
 
     def _count(self, style: str, properties: etree._Element | None) -> str:
         """Count a paragraph if it belongs to a list, and return its number."""

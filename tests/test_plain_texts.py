@@ -480,6 +480,8 @@ def test_code_of_markdown_stays(read, code):
         ("## [2.1](https://mill.example/2.1) - 1881-05-02", "2.1 - 1881-05-02"),
         ("**[Oats](oats.md)**\n-------------------", "Oats"),
         ("## Set `[a](b)` and `**c**`", "Set `[a](b)` and `**c**`"),
+        ("## [![Oats](oats.svg)](https://mill.example) of Orra", "Oats of Orra"),
+        ("## [<img src='oats.svg' alt='Oats'>](https://mill.example)", "Oats"),
         ("## 2 ** 3 and 4 ** 5", "2 ** 3 and 4 ** 5"),
     ],
 )

@@ -35,6 +35,10 @@ _SHORT_UNDERLINE = re.compile(
 _TITLE = re.compile(r"^ {0,3}#{1,6}[ \t][^\n]*+|^\S[^\n]*+(?=\n(?:={3,}|-{3,})[ \t]*$)", re.MULTILINE)
 _CODE_OR_ESCAPE = re.compile(r"(?<!`)(`++)[^`]++\1(?!`)|\\([!-/:-@\[-`{}~])")  # not of a bar, which would make a row
 _CODE_OR_BOLD = re.compile(r"(?<!`)(`++)[^`]++\1(?!`)|(?<![*\\])\*\*(?=\S)([^*\n]*[^*\s\\])\*\*(?!\*)")
+_CODE_OR_PICTURE = re.compile(  # with the text in its place
+    r"(?<!`)(`++)[^`]++\1(?!`)|(?<!\\)!\[(?P<alt>[^\[\]\n]+)\]\([^()\n]*\)"
+    r"|<img\b[^<>]*?\balt=[\"'](?P<text>[^\"'<>]+)[\"'][^<>]*>"
+)
 _CODE_OR_LINK = re.compile(r"(?<!`)(`++)[^`]++\1(?!`)|(?<![!\\])\[([^\[\]\n]+)\]\([^()\s]+\)")  # but no picture
 _LINE_OF_ATTRIBUTES = re.compile(r"^ {0,3}\{:[^{}\n]*\}[ \t]*$\n?", re.MULTILINE)
 _HTML_HEADING = re.compile(r"^ {0,3}<h([1-6])\b[^<>]*>(.{1,500}?)</h\1>", re.DOTALL | re.IGNORECASE | re.MULTILINE)
@@ -100,8 +104,8 @@ def _mark_underlined(match: re.Match[str]) -> str:
 
 
 def _show_title(match: re.Match[str]) -> str:
-    """Return a title without the marks of bold type, addresses of links, and backslashes before signs; code stays."""
-    title = match[0]
+    """Return a title without marks of bold type, addresses of links and pictures, and backslashes; code stays."""
+    title = _CODE_OR_PICTURE.sub(lambda part: part["alt"] or part["text"] or part[0], match[0])
     for marks in (_CODE_OR_BOLD, _CODE_OR_LINK, _CODE_OR_ESCAPE):
         title = marks.sub(lambda part: part[2] or part[0], title)
     return title

@@ -779,6 +779,7 @@ def test_the_title_of_a_plain_text_may_be_marked_or_named_above_it(read, name, t
     ("text", "marked"),
     [
         ("====== Lamps ======\n\nThey burn.", "# Lamps\n\nThey burn."),
+        ("====== Lamps =======\n\nThey burn.\n\n===== Oil =====", "# Lamps\n\nThey burn.\n\n## Oil"),
         ("====== Lamps ======\n\n===== Oil =====\n\n==== Old ====", "# Lamps\n\n## Oil\n\n### Old"),
         ("= Lamps =\n\n== Oil ==\n\nIt burns.", "# Lamps\n\n## Oil\n\nIt burns."),
     ],

@@ -136,6 +136,14 @@ class TestText:
         with pytest.raises(InputError, match="klingon"):
             Readers(encoding="klingon")
 
+    def test_a_page_that_is_not_in_the_utf_8_that_it_declares_needs_an_encoding(self, tmp_path):
+        page = '<meta charset="utf-8"><title>Systems</title><p>It runs on\xa0Linux and on Solaris.'
+        (tmp_path / "a.html").write_bytes(page.encode("latin-1"))
+        with Readers() as readers, pytest.raises(FormatError, match="as in --encoding windows-1252"):
+            readers.read(tmp_path / "a.html")
+        with Readers(encoding="windows-1252") as readers:
+            assert "It runs on Linux and on Solaris." in readers.read(tmp_path / "a.html").text
+
     def test_line_ends_and_characters_that_cannot_be_stored(self, read):
         assert read("a.txt", b"a\r\nb\rc\0d\r\r\ne").text == "a\nb\ncd\ne"
 

@@ -155,10 +155,10 @@ def test_removed_text_is_in_no_file_but_what_chroma_pads_its_graph_with(tmp_path
 
 def test_files_of_others_are_left_alone(tmp_path):
     names = {".DS_Store", "notes.txt", "keywords-of-mine", "chroma-x"}
-    for name in names:
-        (tmp_path / name).write_text("mine")
     store = FolderStore(tmp_path)
     write(store, *DOCUMENTS)
+    for name in names:
+        (tmp_path / name).write_text("mine")
     write(store, remove=["a"])
     assert {path.name for path in tmp_path.iterdir() if path.is_file() and path.read_bytes() == b"mine"} == names
 

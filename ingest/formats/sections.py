@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from arag.ingest.formats.restructured import find_title
 from arag.ingest.outline import escape_code, escape_marks
 
-_MARKED = re.compile(r"(={1,6})[ \t]+(\S.{0,100}?)(?P<end>[ \t]+\1)?[ \t]*$")
+_MARKED = re.compile(r"(={1,6})[ \t]+(\S.{0,100}?)(?P<end>[ \t]+(?:\1|={2,}))?[ \t]*$")
 _OF_WIKI = re.compile(r"^(={5,6})[ \t]+\S.*[ \t]\1[ \t]*$", re.MULTILINE)  # where more signs are a higher level
 _ATTRIBUTES = re.compile(r"\[.*\]\s*$")  # such as [[name]], above a title of AsciiDoc
 _ANCHOR = re.compile(r"\[\[[^\]\n]*\]\]$")

@@ -9,8 +9,9 @@ from numpy.typing import NDArray
 
 from arag.retrieval.storage.records import ChunkVectors, SentenceMatch, Vectors
 
-# Bytes of vectors that are all compared, which takes about 30 ms: 104,000 sentences with the default embedder.
-MAX_MATRIX_BYTES = 160_000_000
+# Bytes of vectors that are all compared, which takes about 20 ms: 260,000 sentences with the default embedder. A graph
+# of so many is no faster to open, takes more memory, and never finds some of them, however many it looks at.
+MAX_MATRIX_BYTES = 400_000_000
 MAX_LIMITED_BYTES = 20_000_000  # that a limited view keeps: a server may have hundreds of views
 SIMILARITY_DIGITS = 9  # sums in float64 differ less than this, whatever their order
 MAX_PROPOSED = 12_000  # sentences that a vector index is asked for: takes a second

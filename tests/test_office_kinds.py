@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import struct
 import zipfile
 
 import pytest
@@ -73,6 +74,43 @@ def old_file(stream, content):
     return OLE + content.ljust(512, b"\0") + entry
 
 
+def record(number, content=b""):
+    """A record of a workbook of Excel before 2007."""
+    return struct.pack("<HH", number, len(content)) + content
+
+
+def label(row, column, text):
+    encoded = text.encode("cp932")
+    return record(0x0204, struct.pack("<4H", row, column, 0, len(encoded)) + encoded)
+
+
+def entry_of_directory(name, kind, child, first_sector, size):
+    encoded = f"{name}\0".encode("utf-16-le")
+    head = encoded.ljust(64, b"\0") + struct.pack("<HBB3I", len(encoded), kind, 1, NO_SECTOR, NO_SECTOR, child)
+    return head + bytes(36) + struct.pack("<IQ", first_sector, size)
+
+
+def book_of_1995(*cells):
+    """A workbook of Excel 95, in Japanese, with the sheet `Lamps`."""
+    start = record(0x0809, struct.pack("<4H", 0x0500, 0x0005, 0, 0)) + record(0x0042, struct.pack("<H", 932))
+    name = struct.pack("<HB", 0, 5) + b"Lamps"
+    end = record(0x000A)
+    place = len(start) + len(record(0x0085, bytes(4) + name)) + len(end)  # where the sheet begins
+    sheet = record(0x0809, struct.pack("<4H", 0x0500, 0x0010, 0, 0)) + b"".join(cells) + end
+    stream = start + record(0x0085, struct.pack("<I", place) + name) + end + sheet
+    stream = stream.ljust(4096, b"\0")  # shorter ones are kept in another way
+    header = OLE[:8] + bytes(16) + struct.pack("<5H6x", 0x3E, 3, 0xFFFE, 9, 6)
+    header += struct.pack("<10I", 0, 1, 1, 0, 4096, LAST_SECTOR, 0, LAST_SECTOR, 0, 0)
+    sectors = [0xFFFFFFFD, LAST_SECTOR, *range(3, 10), LAST_SECTOR]  # after each, the next of its stream
+    directory = entry_of_directory("Root Entry", 5, 1, LAST_SECTOR, 0) + entry_of_directory(
+        "Book", 2, NO_SECTOR, 2, 4096
+    )
+    unused = struct.pack("<I", NO_SECTOR)
+    table = struct.pack(f"<{len(sectors)}I", *sectors)
+    return header + unused * 108 + table + unused * (128 - len(sectors)) + directory.ljust(512, b"\0") + stream
+
+
+NO_SECTOR, LAST_SECTOR = 0xFFFFFFFF, 0xFFFFFFFE
 WORD, BOOK, SLIDES = word_file(), workbook(), slides()
 ROWS = "Name | Tons | Port\nName: Gull | Tons: 4 | Port: Orra"
 HTML = "<html><table><tr><th>Name<th>Tons<th>Port<tr><td>Gull<td>4<td>Orra</table>"
@@ -201,6 +239,14 @@ class TestReasons:
         with zipfile.ZipFile(buffer, "a") as archive:
             archive.writestr("META-INF/manifest.xml", "<manifest:encryption-data/>")
         assert reason("a.odt", buffer.getvalue()) == PASSWORD
+
+    def test_error_values_and_letters_of_excel_95(self, read):
+        error = record(0x0205, struct.pack("<3HBB", 1, 1, 0, 7, 1))
+        content = read("a.xls", book_of_1995(label(0, 0, "Lamp"), label(0, 1, "Oil"), label(1, 0, "No. 4"), error))
+        assert content.text == "# Lamps\n\nLamp | Oil\nLamp: No. 4 | Oil: #DIV/0!"
+        assert content.left_out == ()
+        content = read("a.xls", book_of_1995(label(0, 0, "Lamp"), label(1, 0, "\u6f22\u5b57")))
+        assert content.left_out == ("3 unreadable letters",)
 
     @pytest.mark.parametrize("name", ["a.docx", "a.xls", "a.odp", "a.rtf", "a.epub"])
     def test_an_empty_file(self, reason, name):

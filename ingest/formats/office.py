@@ -64,6 +64,18 @@ _FONT_IN_RTF = re.compile(rb"[^;]+;")
 # xberg reads a space that is no line end, and such a hyphen, as `~` and `_`.
 _SIGN_IN_RTF = re.compile(rb"(?<!\\)((?:\\\\)*)\\([~_])")
 _SIGNS_IN_RTF = {b"~": rb"\'a0", b"_": b"-"}
+# xberg shows error values by names of its own.
+_ERROR_VALUES = {
+    "Div0": "#DIV/0!",
+    "NA": "#N/A",
+    "Name": "#NAME?",
+    "Null": "#NULL!",
+    "Num": "#NUM!",
+    "Ref": "#REF!",
+    "Value": "#VALUE!",
+}
+_ERROR_VALUE = re.compile(rf"#ERR: ({'|'.join(_ERROR_VALUES)})\b")
+_UNREADABLE = "\ufffd"
 # xberg takes the spaces off a bar in RTF, but not off a control character that stands for it.
 _BAR_IN_RTF = re.compile(rb"(?<!\\)\|")
 _BAR = "\x7f"
@@ -172,10 +184,14 @@ def _read_tree(data: bytes, extension: str) -> Content:
     text = _GAP_BETWEEN_ITEMS.sub(r"\1\n", join_blocks(blocks))
     if extension == ".epub":
         return _with_title_and_authors(text, document)
+    lost = count_lost(data, extension)
+    if extension == ".xls":
+        text = _ERROR_VALUE.sub(lambda match: _ERROR_VALUES[match[1]], text)
+        lost["unreadable letter"] = text.count(_UNREADABLE)  # Excel 95 in Chinese, Japanese or Korean
     return Content(
         title=_first_heading(nodes),
         text=text,
-        left_out=name_lost(count_lost(data, extension)),
+        left_out=name_lost(+lost),
     )
 
 

@@ -153,6 +153,20 @@ class TestTextsThatLookLikeMarkdown:
         assert text.startswith("The gate is shut. It is red.")
         assert text.endswith("\n\nExcept in Lent.")
 
+    @pytest.mark.parametrize(
+        "styles",
+        [
+            r"{\s0 Normal;}{\s1 heading 1;}{\s2 heading 2;}",
+            r"{\s0 Normal;}{\s1\sbasedon0{\*\hyphen2}\b\fs32 Heading 1;}{\s2\sbasedon1\b heading 2;}{\s12 heading;}",
+        ],
+    )
+    def test_headings_of_rtf(self, read, styles):
+        data = rf"""{{\rtf1\ansi{{\stylesheet{styles}}}
+            \pard\s1\b Contents\par\pard\s2 Boats\par\pard\sb20\s1\sl449 \fs34 2. Sails\par\pard\s2 \b Red ones\par
+            \pard\s0\plain They are of cotton in C:\\s1.\par\pard\s12\plain They are dyed.\par\pard\s1\par}}"""
+        headings = "###### Contents\n\n## Boats\n\n# 2. Sails\n\n## Red ones"
+        assert read("a.rtf", data.encode()).text == f"{headings}\n\nThey are of cotton in C:\\s1.\n\nThey are dyed."
+
     def test_signs_of_rtf_that_keep_a_line_together(self, read):
         data = rb"{\rtf1\ansi Ten\~marks for a self\_acting mule of cot\-ton in C:\\~mill.\par}"
         assert read("a.rtf", data).text == "Ten marks for a self-acting mule of cotton in C:\\~mill."

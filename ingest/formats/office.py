@@ -28,6 +28,7 @@ from arag.ingest.formats.slides import read_slides
 from arag.ingest.formats.tables import table_lines
 from arag.ingest.formats.word.reader import read_word
 from arag.ingest.outline import escape_structure, has_marked_headings
+from arag.text.contents import is_heading_of_contents
 from arag.text.normalise import collapse_whitespace
 
 if TYPE_CHECKING:
@@ -76,6 +77,12 @@ _ERROR_VALUES = {
 }
 _ERROR_VALUE = re.compile(rf"#ERR: ({'|'.join(_ERROR_VALUES)})\b")
 _UNREADABLE = "\ufffd"
+# xberg does not read the styles of RTF: a mark with its level says that a paragraph is a heading.
+_HEADING_STYLE_IN_RTF = re.compile(rb"\{\\s(\d+)\b(?:[^{};]|\{[^{}]*\})*?\bheading ([1-6]);", re.IGNORECASE)
+_STYLE_IN_RTF = re.compile(rb"(?<!\\)\\s(\d+)(?!\d) ?")
+_HEADING_IN_RTF = b"{\\uc1\\u-8192?%s}"
+_MAX_LEVEL = 6
+_HEADING_MARK = re.compile("\ue000([1-6])")
 # xberg takes the spaces off a bar in RTF, but not off a control character that stands for it.
 _BAR_IN_RTF = re.compile(rb"(?<!\\)\|")
 _BAR = "\x7f"
@@ -184,6 +191,7 @@ def _read_tree(data: bytes, extension: str) -> Content:
     text = _GAP_BETWEEN_ITEMS.sub(r"\1\n", join_blocks(blocks))
     if extension == ".epub":
         return _with_title_and_authors(text, document)
+    text = _HEADING_MARK.sub("", text)  # within a table
     lost = count_lost(data, extension)
     if extension == ".xls":
         text = _ERROR_VALUE.sub(lambda match: _ERROR_VALUES[match[1]], text)
@@ -202,7 +210,19 @@ def _prepare_rtf(data: bytes) -> bytes:
     data = _FONTS_IN_RTF.sub(_put_fonts_in_braces, data)
     data = _BAR_IN_RTF.sub(_BAR.encode(), data)
     data = _SIGN_IN_RTF.sub(lambda match: match[1] + _SIGNS_IN_RTF[match[2]], data)
+    data = _mark_headings(data)
     return data.replace(rb"{\*\footnote", rb"{\footnote")
+
+
+def _mark_headings(data: bytes) -> bytes:
+    """Return an RTF in which each paragraph with the style of a heading begins with a mark and its level."""
+    levels: dict[bytes, bytes] = dict(_HEADING_STYLE_IN_RTF.findall(data))
+
+    def with_mark(match: re.Match[bytes]) -> bytes:
+        level = levels.get(match[1])
+        return match[0] + _HEADING_IN_RTF % level if level else match[0]
+
+    return _STYLE_IN_RTF.sub(with_mark, data)
 
 
 def _put_fonts_in_braces(match: re.Match[bytes]) -> bytes:
@@ -284,6 +304,11 @@ def _first_heading(nodes: Sequence[_Node]) -> str:
 def _block(node: _Node, extension: str) -> str:
     """Return the text of a node, as in Markdown; some have none."""
     text = _MARK.sub("", node.get("text") or "")
+    heading = _HEADING_MARK.match(text)
+    if heading:
+        title = collapse_whitespace(text[heading.end() :])
+        level = _MAX_LEVEL if is_heading_of_contents(title) else int(heading[1])  # no chapter is below the contents
+        return f"{'#' * level} {title}" if title else ""
     match node["node_type"]:
         case "heading" | "title":
             level = 1 if extension in _SHEETS else min(node.get("level", 1), 6)

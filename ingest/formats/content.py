@@ -30,7 +30,6 @@ _SAMPLE_BYTES = 4_096  # in which the bytes of UTF-16 and of files without text 
 _MANY_TIMES = 20
 _MIN_NULS = 4  # of a file without text; a damaged text may have one
 _ENCODING_HINT = "name its encoding, as in --encoding windows-1252"
-_UTF_8 = ("utf-8", "utf8")
 BINARY = "a binary file: it has no text"
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 _LIGATURE = re.compile("[\ufb00-\ufb06]")
@@ -218,9 +217,6 @@ def decode_text(data: bytes, encoding: str = "", *, declared: str = "", fallback
         is_binary = data.count(0, 0, _SAMPLE_BYTES) >= _MIN_NULS
         if is_binary and not named:
             raise FormatError(BINARY) from error
-        if declared.lower() in _UTF_8:  # the text is in something else, which nothing says
-            declared = fallback = ""
-            named = encoding
         likely = declared or guess_encoding(data) or encoding or fallback
         text = _try_decode(data, likely)
         if text is not None:

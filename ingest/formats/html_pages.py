@@ -29,6 +29,8 @@ def decode_html(data: bytes, encoding: str = "") -> str:
         declared = "gb18030"  # its superset, which browsers read
     if declared in ("", "utf-8") and _is_damaged_utf8(data, is_declared=bool(declared)):
         return clean_text(data.decode("utf-8-sig", "replace"))
+    if declared == "utf-8":  # if the page is not, nothing says what it is in
+        return decode_text(data, encoding)
     return decode_text(data, encoding, declared=declared, fallback="windows-1252")
 
 

@@ -23,12 +23,12 @@ from arag.ingest.formats.odf.reader import read_opendocument
 from arag.ingest.formats.old_office import check_password, count_lost
 from arag.ingest.formats.outlook import outlook_content
 from arag.ingest.formats.package import DamagedError, parse_xml
+from arag.ingest.formats.rtf import BAR, find_heading, prepare_rtf, without_marks
 from arag.ingest.formats.sheets import read_sheets
 from arag.ingest.formats.slides import read_slides
 from arag.ingest.formats.tables import table_lines
 from arag.ingest.formats.word.reader import read_word
 from arag.ingest.outline import escape_structure, has_marked_headings
-from arag.text.contents import is_heading_of_contents
 from arag.text.normalise import collapse_whitespace
 
 if TYPE_CHECKING:
@@ -56,15 +56,6 @@ _NO_TITLE = re.compile(  # what programs write into the title by themselves
 )
 _DATE = re.compile(r"\d{4}-\d\d-\d\d")
 _MARK = re.compile(r"^\[\^\d+\]: (?:\d+ )?|\[(?:\^|cmt:)\d+\]")  # before a note, and where a note or a comment belongs
-# xberg does not know that the second byte of a Chinese, Japanese or Korean sign may be written as a letter.
-_OF_EAST_ASIA = re.compile(rb"\\fcharset(?:128|129|134|136)\b|\\ansicpg(?:932|936|949|950)\b")
-_SECOND_BYTE_IN_RTF = re.compile(rb"(\\'[89a-f][0-9a-f])(?:\\([\\{}])|([@-\[\]-z|~]))", re.IGNORECASE)
-# xberg finds fonts only in braces of their own, which TextEdit leaves out.
-_FONTS_IN_RTF = re.compile(rb"\{\\fonttbl\s*(\\f\d[^{}]*+)\}")
-_FONT_IN_RTF = re.compile(rb"[^;]+;")
-# xberg reads a space that is no line end, and such a hyphen, as `~` and `_`.
-_SIGN_IN_RTF = re.compile(rb"(?<!\\)((?:\\\\)*)\\([~_])")
-_SIGNS_IN_RTF = {b"~": rb"\'a0", b"_": b"-"}
 # xberg shows error values by names of its own.
 _ERROR_VALUES = {
     "Div0": "#DIV/0!",
@@ -76,16 +67,7 @@ _ERROR_VALUES = {
     "Value": "#VALUE!",
 }
 _ERROR_VALUE = re.compile(rf"#ERR: ({'|'.join(_ERROR_VALUES)})\b")
-_UNREADABLE = "\ufffd"
-# xberg does not read the styles of RTF: a mark with its level says that a paragraph is a heading.
-_HEADING_STYLE_IN_RTF = re.compile(rb"\{\\s(\d+)\b(?:[^{};]|\{[^{}]*\})*?\bheading ([1-6]);", re.IGNORECASE)
-_STYLE_IN_RTF = re.compile(rb"(?<!\\)\\s(\d+)(?!\d) ?")
-_HEADING_IN_RTF = b"{\\uc1\\u-8192?%s}"
-_MAX_LEVEL = 6
-_HEADING_MARK = re.compile("\ue000([1-6])")
-# xberg takes the spaces off a bar in RTF, but not off a control character that stands for it.
-_BAR_IN_RTF = re.compile(rb"(?<!\\)\|")
-_BAR = "\x7f"
+_UNREADABLE = "\ufffd"  # a byte of Chinese, Japanese or Korean in Excel 95
 # xberg returns the cells of a Word table in Markdown.
 _LINK = re.compile(r"\[([^\[\]]*)\]\((?:https?:|mailto:|#)[^\s()]*\)")
 _EMPHASIS = re.compile(r"</?u>|(?<!\w)(\*{2,3}|\*(?=\S)|~~)(.+?)\1")
@@ -178,7 +160,7 @@ def _read_in_own_way(path: Path, kind: str) -> Content | None:
 def _read_tree(data: bytes, extension: str) -> Content:
     """Read a document from the tree that xberg makes of it."""
     if extension == ".rtf":
-        data = _prepare_rtf(data)
+        data = prepare_rtf(data)
     document = _extract(data, extension)
     if document.document is None:
         return Content(title="", text=document.content)
@@ -191,46 +173,17 @@ def _read_tree(data: bytes, extension: str) -> Content:
     text = _GAP_BETWEEN_ITEMS.sub(r"\1\n", join_blocks(blocks))
     if extension == ".epub":
         return _with_title_and_authors(text, document)
-    text = _HEADING_MARK.sub("", text)  # within a table
+    if extension == ".rtf":
+        text = without_marks(text)
     lost = count_lost(data, extension)
     if extension == ".xls":
         text = _ERROR_VALUE.sub(lambda match: _ERROR_VALUES[match[1]], text)
-        lost["unreadable letter"] = text.count(_UNREADABLE)  # Excel 95 in Chinese, Japanese or Korean
+        lost["unreadable letter"] = text.count(_UNREADABLE)
     return Content(
         title=_first_heading(nodes),
         text=text,
         left_out=name_lost(+lost),
     )
-
-
-def _prepare_rtf(data: bytes) -> bytes:
-    """Return an RTF in which xberg finds fonts, footnotes, bars and signs that keep a line together."""
-    if _OF_EAST_ASIA.search(data):
-        data = _SECOND_BYTE_IN_RTF.sub(_write_second_byte, data)
-    data = _FONTS_IN_RTF.sub(_put_fonts_in_braces, data)
-    data = _BAR_IN_RTF.sub(_BAR.encode(), data)
-    data = _SIGN_IN_RTF.sub(lambda match: match[1] + _SIGNS_IN_RTF[match[2]], data)
-    data = _mark_headings(data)
-    return data.replace(rb"{\*\footnote", rb"{\footnote")
-
-
-def _mark_headings(data: bytes) -> bytes:
-    """Return an RTF in which each paragraph with the style of a heading begins with a mark and its level."""
-    levels: dict[bytes, bytes] = dict(_HEADING_STYLE_IN_RTF.findall(data))
-
-    def with_mark(match: re.Match[bytes]) -> bytes:
-        level = levels.get(match[1])
-        return match[0] + _HEADING_IN_RTF % level if level else match[0]
-
-    return _STYLE_IN_RTF.sub(with_mark, data)
-
-
-def _put_fonts_in_braces(match: re.Match[bytes]) -> bytes:
-    return rb"{\fonttbl%s}" % _FONT_IN_RTF.sub(rb"{\g<0>}", match[1])
-
-
-def _write_second_byte(match: re.Match[bytes]) -> bytes:
-    return match[1] + b"\\'%02x" % ord(match[2] or match[3])
 
 
 def _read_attachments(document: ExtractedDocument) -> list[str]:
@@ -273,7 +226,7 @@ def _nodes_with_notes_last(tree: Any) -> list[_Node]:
     nodes: list[_Node] = []
     notes: list[_Node] = []
     for node in tree.nodes:
-        content = json.loads(str(node.content).replace(_BAR, "|"))
+        content = json.loads(str(node.content).replace(BAR, "|"))
         if str(node.content_layer) == "footnote":
             notes.append(content)
         else:
@@ -304,11 +257,9 @@ def _first_heading(nodes: Sequence[_Node]) -> str:
 def _block(node: _Node, extension: str) -> str:
     """Return the text of a node, as in Markdown; some have none."""
     text = _MARK.sub("", node.get("text") or "")
-    heading = _HEADING_MARK.match(text)
-    if heading:
-        title = collapse_whitespace(text[heading.end() :])
-        level = _MAX_LEVEL if is_heading_of_contents(title) else int(heading[1])  # no chapter is below the contents
-        return f"{'#' * level} {title}" if title else ""
+    heading = find_heading(text) if extension == ".rtf" else None
+    if heading is not None:
+        return heading
     match node["node_type"]:
         case "heading" | "title":
             level = 1 if extension in _SHEETS else min(node.get("level", 1), 6)

@@ -30,7 +30,7 @@ from rich.table import Table
 from arag.evaluation.scores import contains
 from arag.graph.graph import create_arag_agent
 from arag.ingest.pipeline import run_ingest
-from arag.models.extractive import question_keywords
+from arag.models.questions import question_keywords
 from arag.retrieval.index import Index, open_index
 from arag.text.marks import read_results
 from arag.text.words import content_words, list_words

@@ -186,7 +186,7 @@ def test_it_says_what_a_count_counted(small_index):
 
 # --- where no sentence answers ---
 
-NO_ANSWER = "No sentence that was found answers this; here are the best passages."
+NO_ANSWER = "These rules recognise no answer in what was found; here are the best passages."
 
 
 def test_a_version_is_looked_for_as_a_whole(make_index):
@@ -214,6 +214,29 @@ def test_where_no_sentence_answers_it_says_so_and_lists_passages(question, text)
     first, *passages = quotes(question, f"[log:0] Log\n{text}")
     assert first == NO_ANSWER
     assert passages == [f"Log: {text} [log:0]"]
+
+
+def test_of_two_sentences_it_quotes_the_one_that_has_what_the_question_asks_for():
+    texts = "The mill saves a log of its wheel in full.\nThe log is saved every hour (by default 30 minutes)."
+    first, *_ = quotes("How often does the mill save its log?", f"[log:0] Log of the mill\n{texts}")
+    assert first == "Log of the mill: The log is saved every hour (by default 30 minutes). [log:0]"
+
+
+@pytest.mark.parametrize(
+    "pair",
+    ["save saved", "box boxes", "process processes", "file files", "marry married", "speed speeds", "size sized"],
+)
+def test_words_match_whatever_their_english_ending(pair):
+    asked, said = pair.split()
+    first, *_ = quotes(f"Who had {asked}?", f"[log:0] Log\nOrlath Tamsin had {said}.")
+    assert first == f"Log: Orlath Tamsin had {said}. [log:0]"
+
+
+def test_where_no_sentence_answers_the_nearest_in_meaning_is_listed_too(make_index):
+    index = make_index({"log.md": "# Log\n\nWhen the tide came, the mill of Sarn stood still.\n\nThe mill was built."})
+    state = create_arag_agent("extractive", index, tools="paper").invoke(asked("When was the mill of Sarn built?"))
+    assert state["answer"].startswith(NO_ANSWER)
+    assert "The mill was built." in state["answer"]
 
 
 @pytest.mark.parametrize(

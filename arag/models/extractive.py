@@ -36,17 +36,14 @@ from arag.models.answering import (
 from arag.models.coverage import Coverage
 from arag.models.names import EXTRACTIVE
 from arag.models.notes import Notes, Sentence, read_conversation
-from arag.text.languages import COMMON_WORDS, is_english, is_foreign
+from arag.models.questions import is_in_english, list_asked, list_stems, question_keywords
+from arag.text.languages import is_english
 from arag.text.marks import mark, without_marks
 from arag.text.normalise import with_colon
-from arag.text.scripts import is_east_asian
-from arag.text.words import content_words, find_literals, find_names, list_terms, stem
+from arag.text.words import content_words, find_names, stem
 
 _MAX_SEARCHES = 5  # tool calls after which it follows no more names
 _MAX_QUOTES = 3  # sentences of an answer
-_MAX_KEYWORDS = 8
-_MAX_UNSPACED_CHARACTERS = 8  # of a keyword in a script without spaces: longer ones are clauses
-_MAX_ELIDED = 2  # characters: l'année, qu'une
 _MAX_NAMES_PER_SEARCH = 3
 _MAX_OPEN_WORDS_PER_SEARCH = 3
 _MIN_SHARE = 0.35  # of the weight of a question's words: in the sentence that has most of them
@@ -56,15 +53,15 @@ _MIN_IN_TITLE = 0.75  # in a title that answers
 _MIN_SIMILARITY = 0.5  # of a quote that has only names of the question: other words may say it
 _NEARNESS = 0.2  # what nearness in meaning counts, against all words of the question
 _LINK_BONUS = 1.2  # in words: for a sentence with a name that an earlier quote has brought up
+_KIND_BONUS = 0.3  # in words: for a sentence that has what the question asks for, such as a number
 
 _NOTHING = "Nothing was found in the corpus."
 _NO_WORDS = "Nothing with words of the question was found in the corpus. Nearest in meaning:"
-_NO_ANSWER = "No sentence that was found answers this; here are the best passages."
+_NO_ANSWER = "These rules recognise no answer in what was found; here are the best passages."
 _NOTICE = "(Quoted by the built-in extractive model, which is not a language model.)"
 
 # Words about the texts themselves, in a question that asks how many.
 _ASKING = frozenset(map(stem, ["contain", "document", "file", "line", "mention", "sentence", "text"]))
-_FIRST_WORD = re.compile(r"(?:^|[.:;!?…]\s)[^\w\s]*([^\W\d_]+)")  # of a sentence
 _HOW_MANY = re.compile(r"\bhow many\b", re.IGNORECASE)
 
 
@@ -109,7 +106,7 @@ def admits_no_answer(answer: str) -> bool:
 def _reply(messages: Sequence[BaseMessage], tools: Sequence[Any]) -> AIMessage:
     notes = read_conversation(messages)
     question = notes.question
-    coverage = Coverage(_list_stems(question), notes.sentences.values(), is_english=_is_in_english(question))
+    coverage = Coverage(list_stems(question), notes.sentences.values(), is_english=is_in_english(question))
     quotes = _choose_sentences(notes, coverage)
     tool_names = {tool["function"]["name"] for tool in tools}
     reply = _choose_call(notes, quotes, coverage, tool_names)
@@ -169,7 +166,7 @@ def _find_counted(question: str) -> str:
     """Return a pattern of the names in a question that asks how many, or else of its longest word; else ""."""
     if not _HOW_MANY.search(question):
         return ""
-    words = [word for word in _list_asked(question) if stem(word) not in _ASKING]
+    words = [word for word in list_asked(question) if stem(word) not in _ASKING]
     words.sort(key=len)
     names = find_names(question) or [stem(word) for word in words[-1:]]
     return "|".join(map(re.escape, names))
@@ -183,7 +180,7 @@ def _follow_name(notes: Notes, quotes: Sequence[Sentence], tools: set[str]) -> A
     covered: set[str] = set()
     for quote in quotes:
         covered |= content_words(quote.text)
-        open_words = [word for word in _list_asked(notes.question) if stem(word) not in covered]
+        open_words = [word for word in list_asked(notes.question) if stem(word) not in covered]
         names = [name for name in quote.new_names(notes.question) if name.lower() not in earlier]
         if not names or not open_words:
             continue
@@ -199,54 +196,11 @@ def _call(name: str, **arguments: Any) -> AIMessage:
     return AIMessage("", tool_calls=[call])
 
 
-def question_keywords(question: str) -> list[str]:
-    """Return what to look up for a question: its names and quotations, or else its words; at most eight."""
-    names = find_names(question if _is_in_english(question) else _without_capitals(question))
-    keywords = [*find_literals(question), *names] if names else _list_asked(question)
-    spaced = [word for word in keywords if len(word) <= _MAX_UNSPACED_CHARACTERS or not is_east_asian(word)]
-    return spaced[:_MAX_KEYWORDS]
-
-
-def _without_capitals(question: str) -> str:
-    """Return a question in which common words that begin a sentence are small, so that they do not look like names."""
-    return _FIRST_WORD.sub(
-        lambda match: match[0].lower() if match[1].lower() in COMMON_WORDS else match[0],
-        question,
-    )
-
-
-def _list_asked(question: str) -> list[str]:
-    """Return the words of a question, without common ones of its language."""
-    words = list_terms(question)
-    if _is_in_english(question):
-        return words
-    return [word for word in words if not _is_common(word)]
-
-
-def _is_common(word: str) -> bool:
-    """Return whether a word is a common one of another language than English, or joins such ones: `qu'est-ce`."""
-    if word in COMMON_WORDS:
-        return True
-    parts = re.split("['’-]", word)
-    return len(parts) > 1 and all(part in COMMON_WORDS or len(part) <= _MAX_ELIDED for part in parts)
-
-
-def _list_stems(question: str) -> set[str]:
-    """Return the content words of a question; of `bessel_y` and the like, no parts: these ask for something else."""
-    asked = _list_asked(question)
-    literals = [word for word in asked if find_literals(word)]
-    others = [word for word in asked if word not in literals]
-    return content_words(" ".join(others)).union(map(stem, literals), find_asked_versions(question))
-
-
-def _is_in_english(question: str) -> bool:
-    """Return whether a question may be English: it is short, so one common word of another language tells."""
-    return is_english(question) and not is_foreign(question)
-
-
 def _choose_sentences(notes: Notes, coverage: Coverage) -> list[Sentence]:
     """Choose sentences one by one: each has the rarest open words, and preferably names from the ones before."""
     open_words = set(coverage.words)
+    in_english = is_in_english(notes.question)
+    asked = list_stems(notes.question)
     quotes: list[Sentence] = []
     links: set[str] = set()  # new names
 
@@ -255,7 +209,12 @@ def _choose_sentences(notes: Notes, coverage: Coverage) -> list[Sentence]:
         says_more = is_statement(sentence.text) or ", " in sentence.text  # unlike the name of a link
         if says_more and _tells_of(links, sentence.text.lower()):
             weight += _LINK_BONUS / max(1, len(coverage.words))
+        if weight and has_kind(sentence):
+            weight += _KIND_BONUS / max(1, len(coverage.words))
         return weight and weight + _NEARNESS * sentence.similarity
+
+    def has_kind(sentence: Sentence) -> bool:
+        return in_english and may_answer(notes.question, asked, sentence.text)
 
     sentences = list(notes.sentences.values())
     pool = [sentence for sentence in sentences if not only_asks(sentence.text) and not leads_in(sentence.text)]
@@ -292,7 +251,7 @@ def _is_told_when(title: str, notes: Notes, coverage: Coverage) -> bool:
     """Return whether a sentence with a date says as much of the question as a title; below it, by its own text."""
     in_title = coverage.find(Sentence("", title, title))
     for sentence in notes.sentences.values():
-        if not tells_when(notes.question, _list_stems(notes.question), sentence.text):
+        if not tells_when(notes.question, list_stems(notes.question), sentence.text):
             continue
         own = replace(sentence, title="") if sentence.title == title else sentence
         found = coverage.find(own)
@@ -331,7 +290,7 @@ def _answer(notes: Notes, quotes: Sequence[Sentence], coverage: Coverage) -> str
     """Quote the sentences, starting with the one that best covers the question's first words."""
     if not quotes:
         return _answer_by_meaning(notes)
-    stems = [stem(word) for word in _list_asked(notes.question)]
+    stems = [stem(word) for word in list_asked(notes.question)]
 
     def aim(quote: Sentence) -> float:
         return sum(1 / position for position, word in enumerate(stems, 1) if word in quote.words)
@@ -339,6 +298,8 @@ def _answer(notes: Notes, quotes: Sequence[Sentence], coverage: Coverage) -> str
     answers = _find_answers(notes, quotes, coverage)
     first = max(answers or quotes, key=aim)
     others = [quote for quote in quotes if quote is not first]
+    if not answers:
+        others += [quote for quote in _find_nearest(notes, coverage) if quote not in quotes]
     lines = [_quote_line(quote) for quote in (first, *others)]
     is_counted = notes.count and not _ASKING.isdisjoint(stems)
     if is_counted or (notes.count and not answers):
@@ -348,18 +309,29 @@ def _answer(notes: Notes, quotes: Sequence[Sentence], coverage: Coverage) -> str
     return "\n".join([*lines, _NOTICE])
 
 
+def _find_nearest(notes: Notes, coverage: Coverage) -> list[Sentence]:
+    """Return the statement that is nearest in meaning to the question, if it is near and has a word of it."""
+    for key, similarity in sorted(notes.similarities.items(), key=lambda item: -item[1]):
+        if similarity < _MIN_SIMILARITY:
+            return []
+        sentence = notes.sentences.get(key)
+        if sentence is not None and coverage.find(sentence) and is_statement(sentence.text):
+            return [sentence]
+    return []
+
+
 def _find_answers(notes: Notes, quotes: Sequence[Sentence], coverage: Coverage) -> list[Sentence]:
     """Return the quotes that may answer the question; none if the quotes leave out too much of it."""
-    is_in_english = _is_in_english(notes.question)
+    in_english = is_in_english(notes.question)
     answers = [quote for quote in quotes if coverage.find(quote) and _may_answer(quote, notes, coverage)]
     # In English, a sentence that only leads to the answer counts, too: the rules know better there what answers.
-    telling = quotes if is_in_english else answers
+    telling = quotes if in_english else answers
     shares = [coverage.weigh(coverage.find(quote)) for quote in telling]
     said = frozenset[str]().union(*map(coverage.find, telling))
-    needed = _MIN_TOGETHER if is_in_english else _MIN_FOREIGN_TOGETHER
+    needed = _MIN_TOGETHER if in_english else _MIN_FOREIGN_TOGETHER
     if max(shares, default=0.0) < _MIN_SHARE or coverage.weigh(said) < needed:
         return []
-    if is_in_english and len(said) <= len(coverage.words) / 2:
+    if in_english and len(said) <= len(coverage.words) / 2:
         return []  # of "who invented the telephone", all telephones say a half
     said = frozenset[str]().union(*map(coverage.find, answers))
     if not said.issuperset(find_asked_versions(notes.question)):
@@ -376,8 +348,8 @@ def _may_answer(quote: Sentence, notes: Notes, coverage: Coverage) -> bool:
     question = notes.question
     if quote.title and quote.title == _find_title(notes, coverage):
         return True
-    if _is_in_english(question):
-        return may_answer(question, _list_stems(question), quote.text)
+    if is_in_english(question):
+        return may_answer(question, list_stems(question), quote.text)
     return may_answer_foreign(question, f"{quote.title} {quote.headings}", quote.text)
 
 
@@ -389,7 +361,7 @@ def _answer_by_meaning(notes: Notes) -> str:
     nearest = max(notes.sentences.values(), key=lambda sentence: sentence.similarity, default=None)
     if nearest is None or nearest.similarity <= 0:
         return f"{_NOTHING} {_NOTICE}"
-    if _is_in_english(notes.question) and is_english(nearest.text):
+    if is_in_english(notes.question) and is_english(nearest.text):
         return f"{_NOTHING} {_NOTICE}"
     return "\n".join([_NO_WORDS, _quote_line(nearest), _NOTICE])
 

@@ -11,9 +11,9 @@ _STOP_WORDS = frozenset(
     (
         "a about after all also an and any are as at be because been before being between both but by can could did "
         "do does doing during each for from had has have having he her here hers him his how i if in into is it its "
-        "just many me more most much my no nor not of off on once one only or other our out over own same she should "
-        "so some such than that the their them then there these they this those through to too under until up very "
-        "was we were what when where which while who whom whose why will with would you your name year "
+        "just many me more most much my no nor not of off often on once one only or other our out over own same she "
+        "should so some such than that the their them then there these they this those through to too under until up "
+        "very was we were what when where which while who whom whose why will with would you your name year "
         "located called known"
     ).split()
 )
@@ -31,6 +31,7 @@ _INSIDE_NAME = r"(?:(?:of|the|de|la|van|von|du|al|and|for|in|on)\s+){0,2}"
 _NAME = re.compile(rf"(?:{_CAPITALISED}|\b[A-Z])(?:\s+{_INSIDE_NAME}(?:{_CAPITALISED}|[A-Z]\.?|\d+(?:\.\d+)*))*")
 _QUOTED = re.compile(r"[\"“]([^\"”]{2,60})[\"”]")
 _LONG_NUMBER = re.compile(r"\b\d{3,}\b")  # such as a year
+_STEM = re.compile("[aeiouy][^aeiouy]|[aeiouy]{2}|.{4}")  # in what is left of a word without its ending
 _POSSESSIVE = re.compile(r"['’]s$")
 # An option, a path, a hidden file, a directive, a name of a language; or letters and digits that signs join.
 _LITERAL = re.compile(
@@ -90,10 +91,11 @@ def content_words(text: str) -> set[str]:
 
 
 def stem(word: str) -> str:
-    """Strip common English endings, so that "wrecked" matches "wreck" and "married" matches "marry"."""
+    """Strip common English endings, so that "saved" matches "save" and "married" matches "marry"."""
     for suffix in ("ing", "ed", "es", "s", "e"):
-        if word.endswith(suffix) and len(word) - len(suffix) >= 4:
-            without = word.removesuffix(suffix)
+        without = word.removesuffix(suffix)
+        is_ending = without != word and not without.endswith(suffix[0])  # unlike "speed" and "process"
+        if is_ending and _STEM.search(without):
             is_of_y = suffix in ("ed", "es") and without.endswith("i")
             return f"{without[:-1]}y" if is_of_y else without
     return word

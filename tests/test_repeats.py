@@ -80,6 +80,19 @@ def test_the_frame_of_a_manual_is_kept_once(tmp_path, frame):
     assert all(body in text for text, body in zip(texts, plain, strict=True))
 
 
+SIDEBAR = "<a>Index</a><br>Modes: <ul>" + "".join(f"<li><a href={n}>{n} mode</a>" for n in TOPICS) + "</ul>"
+
+
+def test_a_sidebar_in_a_table_that_lays_out_the_page_is_kept_once(tmp_path):
+    layout = "<table><tr><td>Logo<td><h1>{topic}</h1></table><table><tr><td>" + SIDEBAR + "<td>{text}</table>"
+    text = "<p>About {topic}.</p><p>It is open at night.</p>"
+    pages = [layout.format(topic=topic, text=text.format(topic=topic)) for topic in TOPICS]
+    texts = read_folder(tmp_path, pages)
+    assert sum("mode" in text for text in texts) == 1
+    for topic, read in zip(TOPICS, texts, strict=True):
+        assert f"\n\nAbout {topic}.\n\nIt is open at night." in read
+
+
 def test_a_menu_goes_with_the_names_of_neighbours(tmp_path):
     menu = "<ul><li><a href=i>index</a><li><a href=m>modules</a><li><a href=n>{next}</a></ul>"
     texts = read_folder(tmp_path, [f"{menu.format(next=f'next {topic}')}<h1>{topic}</h1><p>Text." for topic in TOPICS])

@@ -19,6 +19,7 @@ FRAME_END = "\x05"
 CODE_LINE_END = "\x1e"  # stands for a line end in code, whose lines stay as they are
 
 _MIN_LINKS = 2
+_MIN_SIDEBAR_LINKS = 5
 _JUMP = re.compile(r"#.*|(?:\.\.?/)*index\.html?")  # to a place in the page, or to the first page of the site
 _MOSTLY = 0.9  # share of a row's letters that are in links
 _MIN_WORDS = 4  # of a text that says something
@@ -145,6 +146,7 @@ def _is_name_of_frame(names: str) -> bool:
 
 def _find_unnamed(page: etree._Element) -> Iterator[etree._Element]:
     yield from filter(_is_links, page.iterfind("body/a"))
+    yield from filter(is_sidebar, page.iter("td"))
     headings = map(attrgetter("tag"), page.iter(*_HEADINGS))
     title = min(headings, default="")  # a frame may have lower headings above the page's own
     site_names = _SITE_NAME(page)
@@ -219,6 +221,14 @@ def _is_links(element: etree._Element) -> bool:
         return False
     of_links = sum(map(_count_letters, links))
     return of_links >= _MOSTLY * _count_letters(element)
+
+
+def is_sidebar(cell: etree._Element) -> bool:
+    """Return whether a cell of a table has several links and hardly anything else, beside a cell with other text."""
+    if len(list(cell.iter("a"))) < _MIN_SIDEBAR_LINKS or not _is_links(cell):
+        return False
+    others = [*cell.itersiblings("td"), *cell.itersiblings("td", preceding=True)]
+    return any(_has_text(other) and not _is_links(other) for other in others)
 
 
 def _count_letters(element: etree._Element) -> int:

@@ -8,6 +8,7 @@ from itertools import filterfalse
 
 from lxml import etree
 
+from arag.ingest.formats.frame import is_sidebar
 from arag.ingest.formats.html_lists import find_items
 from arag.ingest.formats.html_pages import find_inside
 from arag.ingest.formats.html_tables import CELLS, has_marked_header, sets_texts_apart
@@ -84,13 +85,18 @@ def _begins_line(element: etree._Element) -> bool:
 def _is_data_table(table: etree._Element) -> bool:
     """Return whether a table holds data; one around headings, other tables or a single text lays out the page.
 
-    Below a header, a cell may hold a note in a table of its own, or a line of code.
+    So does one with a single row, in which a list of links stands beside the text. Below a header, a cell may hold a note in a table of its own, or a line of code.
     """
     blocks = table.iter("table", "pre", *HEADINGS)
     next(blocks)  # the table itself
     if has_marked_header(table):
         blocks = filterfalse(_may_be_in_cell, blocks)
-    return next(blocks, None) is None and not sets_texts_apart(table)
+    lays_out = next(blocks, None) is not None or sets_texts_apart(table) or _has_sidebar(table)
+    return not lays_out
+
+
+def _has_sidebar(table: etree._Element) -> bool:
+    return len(list(table.iter("tr"))) == 1 and any(map(is_sidebar, table.iter("td")))
 
 
 def _may_be_in_cell(block: etree._Element) -> bool:

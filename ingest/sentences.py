@@ -15,7 +15,7 @@ from arag.ingest.plain_tables import is_barred
 from arag.retrieval.types import Sentence
 from arag.text.normalise import CELL_BOUNDARY
 
-RULES_VERSION = 23  # part of every document's fingerprint: documents are cut again when the rules change
+RULES_VERSION = 24  # part of every document's fingerprint: documents are cut again when the rules change
 
 _MAX_SHORT_CELL = 100  # characters: longer ones may have several sentences
 

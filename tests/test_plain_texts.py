@@ -40,10 +40,27 @@ def headings(text, title="", **options):
         ("It is wind‐\nmade, wind‐made.", "It is wind‐made,\nwind‐made."),
         ("Give --dry‐\nrun or /usr/mes‐\nsages.", "Give --dry‐\nrun or /usr/mes‐\nsages."),
         ("A --kee-\nper of the keeper.", "A --kee-\nper of the keeper."),
+        ("Conver-\nsation speci-\nfied.", "Conver-\nsation speci-\nfied."),
     ],
 )  # fmt: skip
 def test_line_ends_do_not_divide_words(read, name, text, expected):
     assert read(name, text).text == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Conver-\nsation speci-\nfied.", "Conversation\nspecified."),
+        ("A well-\nmade, long, made well.", "A well-\nmade, long, made well."),
+        ("A non-\nzero number.", "A non-\nzero number."),
+        ("Buch-\nund Seite.", "Buch-\nund Seite."),
+        ("The --kee-\nrand option.", "The --kee-\nrand option."),
+    ],
+)
+def test_a_text_that_divides_words_at_line_ends_divides_others(read, text, expected):
+    divided = "The mil-\nls of kee-\npers, keepers of mills.\n\n"
+    assert read("a.txt", text).text == text
+    assert read("a.txt", f"{divided}{text}").text.strip().endswith(f"\n\n{expected}")
 
 
 def test_form_feeds_divide_pages(read):
@@ -293,6 +310,35 @@ def test_comments_and_code_of_markdown(read):
     assert "secret" not in text
     assert code in text
     assert headings(text)["The end of it all."] == "Lamps"
+
+
+def test_a_line_between_two_rules_is_a_heading(read):
+    text = read(
+        "a.txt", "=====\nLamps\n=====\n\nText of it.\n\n-----\n [oil]\n-----\n\nThe oil costs six marks.\n"
+    ).text
+    assert headings(text)["The oil costs six marks."] == "Lamps > [oil]"
+    table = read(
+        "a.txt", "==========\nRye   Oats\n==========\n4     5\n\n==========\nTea   Salt\n==========\n6     7\n"
+    ).text
+    assert "#" not in table
+
+
+def test_where_many_headings_are_underlined_other_short_lines_are_none(read):
+    sections = "\n".join(f"{name}\n=====\n\nIt is long and has a full stop.\n" for name in ["Lamps", "Wicks", "Ships"])
+    names = "Thanks\n======\n\nThanks to all.\n\nOdvar Felisk for the lamps\n\nThey helped us in all these years.\n"
+    content = read("a.txt", f"{sections}\n{names}")
+    found = headings(content.text, guess_headings=not content.marks_headings)
+    assert found["They helped us in all these years."] == "Thanks"
+
+
+def test_a_text_that_is_restructured_though_its_name_does_not_say_so(read):
+    source = ".. include:: head.txt\n\n======\n Oil_\n======\n\n.. note:: Ask first.\n\nWicks\n-----\n\nOf cotton.\n"
+    content = read("a.txt", source)
+    assert content.title == "Oil"
+    assert headings(content.text)["Of cotton."] == "Oil > Wicks"
+    assert "Note: Ask first." in content.text
+    numbered = read("pep-0001.txt", f"PEP: 1\nTitle: Lamps of Orlath\n\nAbstract\n========\n\n.. _a: b\n\n{source}")
+    assert numbered.title == "Lamps of Orlath"
 
 
 def test_titles_of_restructured_text(read):

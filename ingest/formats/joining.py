@@ -21,7 +21,7 @@ _LOWER = r"[^\W\d_A-Z]"
 _DIVIDED = re.compile(rf"(?<={_LOWER})[{HYPHEN}\u2010\u058a¬]$")
 _BEGINS_LOWER = re.compile(_LOWER)
 # Before it, the hyphen stands for the rest of a compound, as in `pre- and post-war`. Words may end in the last ones.
-_JOINS_COMPOUNDS = re.compile(
+JOINS_COMPOUNDS = re.compile(
     r"(?:(?:und|oder|bzw|beziehungsweise|sowie|and|och|eller|или|[yeoui])(?![^\s.])"
     r"|(?:or|en|of|et|ou|og) \w+-\w)"
 )
@@ -153,7 +153,7 @@ def _join(text: str, following: str, between: str) -> str:
 def _space_between(text: str, following: str) -> str:
     """Return what stands between two lines that are known to be one text."""
     if text.endswith((HYPHEN, OWN_HYPHEN)):
-        return " " if _JOINS_COMPOUNDS.match(following) else ""
+        return " " if JOINS_COMPOUNDS.match(following) else ""
     is_unspaced = _ends_unspaced(text) and _starts_unspaced(following)
     return "" if is_unspaced else " "
 
@@ -172,7 +172,7 @@ def _divides_word(text: str, following: str) -> bool:
     """Return whether a hyphen at the end of a text divides a word, and is not part of the text."""
     ends_with_hyphen = _DIVIDED.search(text) is not None
     begins_small = _BEGINS_LOWER.match(following) is not None
-    if not ends_with_hyphen or not begins_small or _JOINS_COMPOUNDS.match(following):
+    if not ends_with_hyphen or not begins_small or JOINS_COMPOUNDS.match(following):
         return False
     last_word = text.rsplit(maxsplit=1)[-1]
     begins_name = last_word[-2].islower() and following[0].isupper()  # such as Saint-Étienne

@@ -7,6 +7,7 @@ from collections.abc import Collection
 from itertools import pairwise
 
 from arag.ingest.boundaries import LIST_ITEM
+from arag.ingest.formats.joining import JOINS_COMPOUNDS
 from arag.ingest.formats.markdown import split_code
 from arag.text.normalise import CELL_BOUNDARY
 from arag.text.scripts import UNSPACED
@@ -38,6 +39,9 @@ _HYPHENS = f"-{_PRINTED_HYPHEN}{_SOFT_HYPHEN}"
 _DIVIDED_WORD = re.compile(
     rf"(?<!\S)(\S*?)\b([^\W\d_]{{2,}})([{_HYPHENS}])\n([ \t]*)([^\W\d_]{{2,}})\b(\S*)(?:[ \t]*\n|[ \t]*)"
 )
+# Words that hyphens join to others: where one ends a line, it may be the word's own.
+_PREFIXES = frozenset("anti auto co cross inter meta micro mini multi non post pre pseudo re self semi sub un".split())
+_MIN_DIVIDED = 2  # words that a text divides, and has undivided, too: then it divides others
 _OF_NAME = re.compile(r"(?<!\w)-|[/\\_=$@<>{}|]")  # before a hyphen in an option, a path or a name of a program
 
 
@@ -119,8 +123,9 @@ def _is_divided(line: str, following: str) -> bool:
 def _join_divided_words(text: str, words: Collection[str]) -> str:
     """Join words that a hyphen divides at the end of a line; one that people type must divide a word of the document.
 
-    The hyphen of a manual page stays where the document also has it within a line, and the word not without it.
+    In a document with several such words it divides others, too, unless both parts are words. The hyphen of a manual page stays where the document also has it within a line, and the word not without it.
     """
+    divides_words = _divides_words(text, words)
 
     def join(match: re.Match[str]) -> str:
         before, first, hyphen, indentation, second, after = match.groups()
@@ -128,8 +133,9 @@ def _join_divided_words(text: str, words: Collection[str]) -> str:
             return match[0]
         word = f"{first}{second}"
         is_known = len(word) >= _MIN_KNOWN and word.lower() in words
-        is_certain = hyphen != "-" and f"{first[-1]}{second[0]}".islower()
         is_compound = f"{first}-{second}".lower() in words
+        may_be_divided = hyphen != "-" or (divides_words and not is_compound and _has_part(first, second, words))
+        is_certain = may_be_divided and f"{first[-1]}{second[0]}".islower()
         if not (is_known or is_certain):
             return match[0]
         if is_compound and not is_known:
@@ -140,3 +146,21 @@ def _join_divided_words(text: str, words: Collection[str]) -> str:
         return f"{before}{word}{after}{line_start}"
 
     return _DIVIDED_WORD.sub(join, text)
+
+
+def _divides_words(text: str, words: Collection[str]) -> bool:
+    """Return whether the hyphens at line ends mostly divide words of a text, and are rarely those of its compounds."""
+    divided = 0
+    compounds = 0
+    for _, first, _, _, second, _ in _DIVIDED_WORD.findall(text):
+        is_word = f"{first}{second}".lower() in words
+        divided += is_word
+        compounds += not is_word and f"{first}-{second}".lower() in words
+    return divided >= max(_MIN_DIVIDED, compounds)
+
+
+def _has_part(first: str, second: str, words: Collection[str]) -> bool:
+    """Return whether what stands before or after a hyphen is only a part of a word."""
+    if first.lower() in _PREFIXES or JOINS_COMPOUNDS.match(f"{second} "):
+        return False
+    return first.lower() not in words or second.lower() not in words

@@ -71,6 +71,13 @@ def title_of_plain_text(text: str, path: Path) -> str:
     return title.rstrip(" :")
 
 
+def title_in_head(text: str) -> str:
+    """Return the title that the lines above a text name, or an empty string."""
+    head = _HEAD.match(text)
+    fields = _NAME.findall(head[1]) if head else []
+    return next((title for name, title in fields if name.lower() == "title"), "")
+
+
 def is_version_of_news(title: str, path: Path) -> bool:
     """Return whether the title of a text is the newest version, of which it gives the news."""
     return _NEWS.match(path.name) is not None and _VERSION.search(title) is not None

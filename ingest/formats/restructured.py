@@ -21,11 +21,16 @@ _COMMENT = re.compile(
 _LABEL = re.compile(r"^\.\. _[^\n]*:[ \t]*\n(?![ \t]+\S)", re.MULTILINE)
 # :mod:`sched`, :py:class:`~ship.Keel` and :ref:`Oil <oil>`
 _ROLE = re.compile(r"(?<!\w):(?:[a-z]+:)?[a-z-]+:`[~!]?([^`<]*[^`<\s])(?:\s+<[^`<>]*>)?`")
+_REFERENCE = re.compile(r"`([^`<]+)`_|(?<=\w)_(?!\w)")
 _ESCAPE = re.compile(r"\\(?=[!-/:-@\[-`{-~])")
 # Indented ones may be examples.
 _OBJECT = re.compile(
     r"^\.\. (?:[a-z]+:)?(attribute|class|data|decorator|exception|function|macro|member|method|type):: ", re.MULTILINE
 )
+
+
+# A directive, a substitution, or the target of a link.
+_EXPLICIT = re.compile(r"^\.\. (?:(?:\|[^|\n]+\| )?[\w:-]+:: *(?:\S.*)?$|_[^\n]*:(?: |$))", re.MULTILINE)
 
 
 @dataclass
@@ -35,6 +40,11 @@ class _Title:
     text: str
     style: str
     lines: int
+
+
+def is_restructured(text: str) -> bool:
+    """Return whether a text, whose name does not say so, is reStructuredText: it has directives or targets."""
+    return _EXPLICIT.search(text) is not None
 
 
 def mark_titles(text: str) -> str:
@@ -59,8 +69,8 @@ def mark_titles(text: str) -> str:
             if title.style not in styles:
                 styles.append(title.style)
             level = min(styles.index(title.style) + 1, _MAX_LEVEL)
-            name = _ESCAPE.sub("", _ROLE.sub(r"\1", title.text))
-            line = f"{'#' * level} {name}"
+            plain = _REFERENCE.sub(r"\1", _ROLE.sub(r"\1", title.text))
+            line = f"{'#' * level} {_ESCAPE.sub('', plain)}"
             number += title.lines
         marked.append(line)
         is_after_blank = not line.strip()

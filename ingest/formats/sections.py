@@ -29,17 +29,19 @@ _CHARACTERS = {  # with names in AsciiDoc, and in the manual of Git
 }
 _CHARACTER = re.compile(rf"(?<!\\)\{{({'|'.join(_CHARACTERS)})\}}")
 _DELIMITER = re.compile(r"([-=.*_+])\1{3,}$")  # above and below a block of AsciiDoc, such as code
+_GAP = re.compile(r"\S(?: {3}|\t)|\|")  # between the headers of a table's columns
 _UNDERLINES = "=-~^*+#\"'"
 _AS_MARKDOWN = ("under =", "under -")  # which need no marks
 _MAX_DIFFERENCE = 2  # characters between the lengths of a title and its underline; more below the last line of a block
 _MIN_TITLES = 2  # a text with one that is not closed may show a drawing or what a program prints
+_MANY_TITLES = 4  # underlined ones: then those of a text are, and other short lines are none
 _MAX_LEVEL = 6
 _MOST = 0.75  # of the equal lines: half of those around blocks are below a blank line and above a text, too
 _INDENTATION = "    "  # of a line that is shown as it is
 
 
 def mark_sections(text: str) -> tuple[str, bool]:
-    """Return a plain text and whether its titles are marked, as they are if some are not underlined as in Markdown.
+    """Return a plain text and whether its titles are marked: if some are not underlined as in Markdown, or many are.
 
     The order of the underlines gives the levels, and so do the signs of AsciiDoc. Other lines that would be headings in
     Markdown are indented, and so is the end of a block of code, which is not an underline.
@@ -47,16 +49,18 @@ def mark_sections(text: str) -> tuple[str, bool]:
     lines = text.split("\n")
     is_of_wiki = _OF_WIKI.search(text) is not None
     in_block = _indent_blocks(lines)
+    lines_of_title = 2 if _ASCIIDOC.search(text) else 3  # between two lines, AsciiDoc has code
     marked: list[str] = []
     styles: list[str] = []
     others = 0
+    underlines = 0
     number = 0
     is_apart = True
     while number < len(lines):
         line = lines[number]
         may_be_title = is_apart and number not in in_block and not _NO_TITLE.match(line)
         title = _MARKED.match(line) if may_be_title else None
-        underlined = find_title(lines[number : number + 2]) if may_be_title else None
+        underlined = find_title(lines[number : number + lines_of_title]) if may_be_title else None
         if title:
             signs = len(title[1])
             level = _MAX_LEVEL + 1 - signs if is_of_wiki else signs
@@ -64,10 +68,11 @@ def mark_sections(text: str) -> tuple[str, bool]:
             styles = styles or ["under ="]
             others += _MIN_TITLES if title["end"] else 1
             number += 1
-        elif underlined and underlined.style[-1] in _UNDERLINES:
+        elif underlined and underlined.style[-1] in _UNDERLINES and not _GAP.search(underlined.text):
             if underlined.style not in styles:
                 styles.append(underlined.style)
             others += underlined.style not in _AS_MARKDOWN
+            underlines += 1
             level = min(styles.index(underlined.style) + 1, _MAX_LEVEL)
             marked.append(f"{'#' * level} {_without_anchor(underlined.text)}")
             number += underlined.lines
@@ -79,7 +84,7 @@ def mark_sections(text: str) -> tuple[str, bool]:
     shown = "\n".join(marked) if are_titles else escape_marks("\n".join(lines))
     if _ASCIIDOC.search(text):
         shown = _CHARACTER.sub(_show_character, _ANCHOR_OF_WORDS.sub("", shown))
-    return shown, are_titles
+    return shown, are_titles or underlines >= _MANY_TITLES
 
 
 def _show_character(name: re.Match[str]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
@@ -25,13 +26,14 @@ from arag.ingest.formats.plain_titles import (
     is_section_name,
     is_version_of_news,
     name_of_text,
+    title_in_head,
     title_of_markdown,
     title_of_plain_text,
     title_of_tex,
 )
 from arag.ingest.formats.printed_manuals import mark_manual, split_manual
 from arag.ingest.formats.printed_tables import show_printed_tables
-from arag.ingest.formats.restructured import mark_titles
+from arag.ingest.formats.restructured import is_restructured, mark_titles
 from arag.ingest.formats.sections import mark_sections
 from arag.ingest.formats.text_pages import without_running_heads
 from arag.ingest.outline import HEADING_LINE, escape_underlines
@@ -67,7 +69,11 @@ def read_text(path: Path, encoding: str = "") -> Content:
         return read_markdown(path, encoding)
     if path.name == _PROGRAM_OF_CMAKE:
         return read_code(path, encoding)
-    text = _MODE.sub(r"\1", _without_printing(decode_text(path.read_bytes(), encoding)))
+    decoded = decode_text(path.read_bytes(), encoding)
+    if is_restructured(decoded):
+        content = _read_markup(decoded, path, is_rst=True)
+        return replace(content, title=title_in_head(decoded) or content.title)
+    text = _MODE.sub(r"\1", _without_printing(decoded))
     manual = split_manual(text)
     if manual:
         return Content(
@@ -185,8 +191,13 @@ def read_markdown(path: Path, encoding: str = "") -> Content:
 
     The text excludes the front matter, whose other fields become the metadata.
     """
-    fields, text = _split_front_matter(decode_text(path.read_bytes(), encoding))
-    if path.name.lower().endswith((".rst", ".rst.txt")):
+    is_rst = path.name.lower().endswith((".rst", ".rst.txt"))
+    return _read_markup(decode_text(path.read_bytes(), encoding), path, is_rst=is_rst)
+
+
+def _read_markup(text: str, path: Path, *, is_rst: bool) -> Content:
+    fields, text = _split_front_matter(text)
+    if is_rst:
         text = mark_titles(text)
     else:
         text = join_lines(show_markdown(text))

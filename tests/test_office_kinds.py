@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 import struct
 import zipfile
 
@@ -12,6 +13,7 @@ from openpyxl import Workbook
 from pptx import Presentation
 
 from arag import open_index, run_ingest
+from arag.ingest.formats.office import read_office
 from arag.ingest.formats.old_office import count_lost
 from fakes import HashEmbeddings
 
@@ -55,6 +57,33 @@ def with_types(data, change):
                 part = part.replace(*change)
             changed.writestr(name, part)
     return buffer.getvalue()
+
+
+def as_strict(data):
+    """Return a file with the namespaces of "Strict Open XML"."""
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(io.BytesIO(data)) as archive, zipfile.ZipFile(buffer, "w") as changed:
+        for name in archive.namelist():
+            part = archive.read(name)
+            if name.endswith((".xml", ".rels")):
+                part = re.sub(
+                    rb"http://schemas.openxmlformats.org/(?!package)(\w+)/2006", rb"http://purl.oclc.org/ooxml/\1", part
+                )
+            changed.writestr(name, part)
+    return buffer.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("name", "make", "text"),
+    [
+        ("a.docx", word_file, "The lease ends in May."),
+        ("a.xlsx", workbook, "Name: Gull | Tons: 4 | Port: Orra"),
+        ("a.pptx", slides, "# The wheel"),
+    ],
+)
+def test_files_that_are_saved_as_strict_open_xml(tmp_path, name, make, text):
+    (tmp_path / name).write_bytes(as_strict(make()))
+    assert text in read_office(tmp_path / name).text
 
 
 def text_of_opendocument(kind, body):

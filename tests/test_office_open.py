@@ -110,6 +110,25 @@ class TestTexts:
         content = read_open(tmp_path, f'<text:list text:style-name="L1">{items}</text:list>', styles=style)
         assert content.text.split() == "Duties 1. Rent a) In coin 2. Light all night".split()
 
+    def test_lists_without_ids_do_not_go_on_in_others(self, tmp_path):
+        styles = '<text:list-style style:name="L1"><text:list-level-style-number text:level="1" style:num-format="1"/>'
+        styles += '</text:list-style><text:list-style style:name="L2"><text:list-level-style-bullet text:level="1"/>'
+        lists = [
+            f'<text:list text:style-name="L{n}"><text:list-item>{p("Oil")}</text:list-item></text:list>' for n in (1, 2)
+        ]
+        content = read_open(tmp_path, "".join(lists), styles=f"{styles}</text:list-style>")
+        assert content.text.split("\n\n") == ["1 Oil", "- Oil"]
+
+    def test_a_heading_in_a_list_is_a_heading_with_the_number_of_its_item(self, tmp_path):
+        levels = '<text:list-level-style-number text:level="1" style:num-format="1"/>'
+        levels += '<text:list-level-style-number text:level="2" style:num-format="1" text:display-levels="2"/>'
+        style = f'<text:list-style style:name="L1">{levels}</text:list-style>'
+        inner = '<text:list><text:list-item><text:h text:outline-level="2">Rent</text:h></text:list-item></text:list>'
+        item = f'<text:list-item><text:h text:outline-level="1">Duties</text:h>{inner}</text:list-item>'
+        body = f'<text:list text:style-name="L1">{item}</text:list>{p("It is due in May.")}'
+        content = read_open(tmp_path, body, styles=style)
+        assert content.text == "# 1 Duties\n\n## 1.1 Rent\n\nIt is due in May."
+
     @pytest.mark.parametrize("shape", ["draw:frame", "draw:custom-shape", "draw:g"])
     def test_a_shape_stands_once(self, tmp_path, shape):
         inner = {

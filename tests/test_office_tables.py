@@ -277,6 +277,27 @@ class TestNames:
         html = f"<table><tr>{cells[0]}{cells[1]}</tr><tr>{cells[2]}{cells[3]}</tr></table>"
         assert read("a.html", html).text.split("\n")[-1] == last
 
+    def test_a_title_in_bold_beside_an_empty_cell_is_no_header(self, tmp_path):
+        word = WordDocument()
+        table = word.add_table(3, 2)
+        for cell, text in zip(table._cells, ["About me", "", "Name", "Ada", "Town", "Orra"], strict=True):
+            cell.paragraphs[0].add_run(text).bold = text == "About me"
+        word.save(tmp_path / "a.docx")
+        assert read_office(tmp_path / "a.docx").text.split("\n")[2:] == ["Name | Ada", "Town | Orra"]
+
+    @pytest.mark.parametrize(
+        ("rows", "last"),
+        [
+            ("|Count|%\nOil|242|45\nRye|300|55", "Rye | Count: 300 | %: 55"),
+            ("|2019|2020\nOil|242|45\nRye|300|55", "Rye | 2019: 300 | 2020: 55"),
+            ("|2019|1850\nOil|242|45\nRye|300|55", "Rye | 300 | 55"),
+            ("|2019|2020\n7|242|45\n8|300|55", "8 | 300 | 55"),
+        ],
+    )
+    @pytest.mark.parametrize("sheet", [True, False])
+    def test_names_beside_an_empty_corner(self, rows, last, sheet):
+        assert lines(rows, sheet=sheet)[-1] == last
+
     @pytest.mark.parametrize(
         ("sheet", "last"),
         [

@@ -11,6 +11,7 @@ from arag.retrieval.corpus.values import is_code, read_date, read_number
 
 TEXT = ""  # the kind of a cell that is no value
 
+_SIGNS = frozenset("%#№€$£")  # which name a column, as `Count` and `%` do
 _MAX_NAME = 100  # characters of a column's name: longer cells are sentences
 _WORDS = re.compile(r"[^\W\d_]+\.?(?:(?:[ /&,'’-]| & )[^\W\d_]+\.?){0,3}(?:(?: \(|（)[^()（）]+[)）])?:?")
 _MAX_WORDS = 40  # characters of such a cell
@@ -56,6 +57,8 @@ def are_names(cells: Sequence[str]) -> bool:
             times += 1
         elif has_letter(cell) and is_short(cell):
             names += 1
+        elif cell in _SIGNS:
+            continue  # beside names
         else:
             return False
     most_differ = len(cells) < 2 * len(set(cells))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import posixpath
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -14,6 +15,9 @@ from lxml import etree
 
 from arag.ingest.formats.content import FormatError
 
+_RELATIONS = "_rels/.rels"
+_STRICT = re.compile(rb"http://purl\.oclc\.org/ooxml/(\w+)")
+_TRANSITIONAL = rb"http://schemas.openxmlformats.org/\1/2006"
 _MAX_DIGITS = 9  # of a number: a longer one is none, and Python refuses very long ones
 
 
@@ -158,3 +162,22 @@ def find_part(relations: Mapping[str, Relation], kind: str, default: str = "") -
         if relation.kind == kind:
             return relation.part
     return default
+
+
+def as_transitional(data: bytes) -> bytes:
+    """Return a file of Office in the form that it usually has: a "Strict Open XML" file has other namespaces."""
+    with ZipFile(BytesIO(data)) as archive:
+        names = archive.namelist()
+        if _RELATIONS not in names or not _STRICT.search(archive.read(_RELATIONS)):
+            return data
+        parts = {name: archive.read(name) for name in names if name.endswith((".xml", ".rels"))}
+    return with_parts(data, {name: _STRICT.sub(_TRANSITIONAL, part) for name, part in parts.items()})
+
+
+def with_parts(data: bytes, changed: Mapping[str, bytes]) -> bytes:
+    """Return a file with other data of some parts."""
+    copy = BytesIO()
+    with ZipFile(BytesIO(data)) as archive, ZipFile(copy, "w") as written:
+        for name in archive.namelist():
+            written.writestr(name, changed.get(name) or archive.read(name))
+    return copy.getvalue()

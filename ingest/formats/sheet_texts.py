@@ -8,7 +8,7 @@ from zipfile import ZipFile
 from lxml import etree
 
 from arag.ingest.formats.drawings import raised
-from arag.ingest.formats.package import find_child, parse_xml, value_of
+from arag.ingest.formats.package import find_child, parse_xml, value_of, with_parts
 
 _BASELINES = {"superscript": 1, "subscript": -1}
 _RAISED = b"vertAlign"
@@ -22,14 +22,7 @@ def set_raised_digits_apart(data: bytes) -> bytes:
             part = archive.read(name) if _has_texts(name) else b""
             if _RAISED in part:
                 changed[name] = _set_apart(part)
-        if not changed:
-            return data
-        copy = BytesIO()
-        with ZipFile(copy, "w") as written:
-            for name in archive.namelist():
-                part = changed.get(name) or archive.read(name)
-                written.writestr(name, part)
-    return copy.getvalue()
+    return with_parts(data, changed) if changed else data
 
 
 def _has_texts(name: str) -> bool:

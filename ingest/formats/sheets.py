@@ -14,7 +14,7 @@ from typing import Any
 
 from arag.ingest.formats.content import Content, join_blocks, name_lost
 from arag.ingest.formats.number_formats import plain_number, show_number
-from arag.ingest.formats.package import DamagedError, Package, attribute, unescape
+from arag.ingest.formats.package import DamagedError, Package, as_transitional, attribute, unescape
 from arag.ingest.formats.sheet_parts import read_beside
 from arag.ingest.formats.sheet_texts import set_raised_digits_apart
 from arag.ingest.formats.tables import table_lines
@@ -50,7 +50,7 @@ def read_sheets(path: Path) -> Content:
     from openpyxl import load_workbook
 
     lost = Counter[str]()
-    data = path.read_bytes()
+    data = as_transitional(path.read_bytes())
     try:
         sheets = _read_parts(Package(data), lost)
         data = set_raised_digits_apart(data)

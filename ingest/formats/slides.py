@@ -22,7 +22,7 @@ from arag.ingest.formats.drawings import (
     paragraphs,
     text_on_one_line,
 )
-from arag.ingest.formats.package import local_name, parse_xml
+from arag.ingest.formats.package import as_transitional, local_name, parse_xml, with_parts
 from arag.ingest.formats.pictures import describe, is_text
 from arag.ingest.formats.reading_order import Place, in_reading_order
 from arag.ingest.formats.tables import table_lines
@@ -78,7 +78,7 @@ def read_slides(path: Path) -> Content:
     """Read a presentation. A slide is a page: it begins with its title or its number, and ends with the notes."""
     from pptx import Presentation
 
-    opened = Presentation(BytesIO(_as_presentation(path.read_bytes())))
+    opened = Presentation(BytesIO(_as_presentation(as_transitional(path.read_bytes()))))
     shared = _Presentation(authors=_read_authors(opened.part))
     title = ""
     pages: list[str] = []
@@ -110,15 +110,9 @@ def _as_presentation(data: bytes) -> bytes:
     """Return a template or a show as a presentation, which is all that python-pptx opens."""
     with ZipFile(BytesIO(data)) as archive:
         types = archive.read(_TYPES)
-        if not _OTHER_KINDS.search(types):
-            return data
-        parts = {name: archive.read(name) for name in archive.namelist()}
-    parts[_TYPES] = _OTHER_KINDS.sub(rb"\1presentation\2", types)
-    copy = BytesIO()
-    with ZipFile(copy, "w") as changed:
-        for name, part in parts.items():
-            changed.writestr(name, part)
-    return copy.getvalue()
+    if not _OTHER_KINDS.search(types):
+        return data
+    return with_parts(data, {_TYPES: _OTHER_KINDS.sub(rb"\1presentation\2", types)})
 
 
 def _slide_blocks(slide: Any, shared: _Presentation) -> Iterator[str]:

@@ -58,6 +58,8 @@ def find_header(top: Sequence[Row], *, is_marked: bool, is_sheet: bool, is_web: 
     above_row_names = find_above_row_names(top)
     if above_row_names:
         return above_row_names
+    if _are_years_beside_labels(top):
+        return Header(top[0], rows=1)
     divided = _find_divided(top)
     if divided:
         return Header(divided, rows=2)
@@ -76,6 +78,15 @@ def _is_header(top: Sequence[Row], is_sheet: bool) -> bool:
     if _is_form(top, is_sheet) or _is_list(top):
         return False
     return not _is_like_rows_below(first, below)
+
+
+def _are_years_beside_labels(top: Sequence[Row]) -> bool:
+    """Return whether the first row has years in order above values, and a gap above the labels of the rows."""
+    first, *below = top
+    years = list(first.values())
+    labels = [row.get(min(first) - 1, "") for row in below]
+    are_texts = all(labels) and kinds_of(labels) == {TEXT}
+    return are_texts and kinds_of(years) == {"year"} and years == sorted(set(years))
 
 
 def names_columns(row: Row) -> bool:
@@ -287,7 +298,7 @@ def _are_named_fields(rows: Sequence[Row]) -> bool:
 
 def _is_form(top: Sequence[Row], is_sheet: bool) -> bool:
     """Return whether rows of two cells are a form: names on the left, values of several kinds on the right."""
-    if len(top[0]) > FORM_COLUMNS:
+    if max(map(len, top)) > FORM_COLUMNS:
         return False
     if not is_sheet:
         return True

@@ -119,19 +119,22 @@ class BlockReader:
             yield escape_structure(text)
 
     def _read_heading(self, element: etree._Element) -> Iterator[str]:
-        text = collapse_whitespace(self.text_of(element))
-        level = max(1, to_int(attribute(element, "outline-level"), 1))  # some programs give the title a 0
+        level = _heading_level(element)
         number = self.document.styles.headings.next_number(level, attribute(element, "start-value"))
+        yield self._heading_text(element, level, number)
+
+    def _heading_text(self, element: etree._Element, level: int, number: str) -> str:
+        """Return a heading with its marks and its number, which may be that of a list item around it."""
+        text = collapse_whitespace(self.text_of(element))
         if not text:
-            yield ""  # its shapes follow
-            return
+            return ""  # its shapes follow
         is_numbered = number not in {"", BULLET}
         if level == 1 and self.document.first_heading is None:
             self.document.first_heading = "" if is_numbered else text  # a chapter's title is not the document's
         self.document.opening = self.document.opening or ""
         if is_numbered:
             text = f"{number} {text}"
-        yield self._marked(level, text)
+        return self._marked(level, text)
 
     def _marked(self, level: int, heading: str) -> str:
         if self._is_in_cell:
@@ -156,11 +159,14 @@ class BlockReader:
 
     def _start_list(self, element: etree._Element) -> ListNumbers:
         style = attribute(element, "style-name")
-        earlier = self._lists.get(attribute(element, "continue-list"))
+        continued = attribute(element, "continue-list")
+        earlier = self._lists.get(continued) if continued else None
         if earlier is None and attribute(element, "continue-numbering") == "true":
             earlier = self._lists.get(f"style {style}")
         numbers = earlier or self.document.styles.make_list(style)
-        self._lists[attribute(element, "id")] = numbers
+        own_id = attribute(element, "id")
+        if own_id:
+            self._lists[own_id] = numbers
         self._lists[f"style {style}"] = numbers
         return numbers
 
@@ -175,6 +181,11 @@ class BlockReader:
         for element in item:
             if local_name(element) == "list":
                 yield from self._read_items(element, level + 1, numbers)
+                continue
+            if local_name(element) == "h" and needs_number:
+                number = numbers.next_number(level, attribute(item, "start-value"))
+                needs_number = False
+                yield self._heading_text(element, _heading_level(element), number)
                 continue
             for text in self._read_block(element):
                 if needs_number:
@@ -283,6 +294,10 @@ class BlockReader:
             yield _formula(root)
         else:
             yield from self._read_embedded(self.document, root, folder)
+
+
+def _heading_level(heading: etree._Element) -> int:
+    return max(1, to_int(attribute(heading, "outline-level"), 1))  # some programs give the title a 0
 
 
 def _formula(root: etree._Element) -> str:

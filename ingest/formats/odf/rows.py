@@ -84,9 +84,13 @@ def has_header(table: etree._Element, styles: Styles) -> bool:
     """Return whether a table's first row is marked as the header, or is bold above one that is not."""
     if table.find("{*}table-header-rows") is not None:
         return True
-    with_cells = [row for row in table.iter("{*}table-row") if len(row.findall("{*}table-cell")) > 1]
+    with_cells = [row for row in table.iter("{*}table-row") if sum(map(_has_text, row)) > 1]
     are_bold = [_is_bold(row, styles) for row in with_cells[:2]]
     return are_bold == [True, False]
+
+
+def _has_text(cell: etree._Element) -> bool:
+    return "".join(cell.itertext()).strip() != ""
 
 
 def _is_bold(row: etree._Element, styles: Styles) -> bool:

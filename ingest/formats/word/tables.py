@@ -82,7 +82,7 @@ def has_header(table: etree._Element, rows: Sequence[Row], styles: Styles) -> bo
     is_marked = is_on(rows[0].properties, "tblHeader")
     if is_marked or _has_style_of_header(find_child(table, "{*}tblPr"), styles):
         return True
-    with_cells = [row for row in rows if len(row.cells) > 1]
+    with_cells = [row for row in rows if sum(map(_has_text, row.cells)) > 1]
     are_bold = list(map(_is_bold, with_cells[:2]))
     return are_bold == [True, False]
 
@@ -94,6 +94,10 @@ def _has_style_of_header(properties: etree._Element | None, styles: Styles) -> b
         return False
     shown_parts = int(attribute(look, "val") or "0", 16)
     return shown_parts & _FIRST_ROW != 0
+
+
+def _has_text(cell: etree._Element) -> bool:
+    return any((text.text or "").strip() for text in cell.iter("{*}t"))
 
 
 def _is_bold(row: Row) -> bool:

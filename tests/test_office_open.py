@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import zipfile
+from datetime import date
 
 import pytest
 from lxml import etree
@@ -310,6 +311,24 @@ class TestSlides:
         run.text = "6"
         run.font._element.set("baseline", "30000")
         assert self.read(tmp_path, show).text == "# Slide 1\n\n    # rm -r /old\n\n10^6"
+
+    def test_dates_and_groups_of_categories_of_a_chart(self, tmp_path):
+        opened = Presentation()
+        slide = opened.slides.add_slide(opened.slide_layouts[6])
+        days = CategoryChartData()
+        days.categories = [date(2002, 1, 5), date(2002, 1, 6)]
+        grouped = CategoryChartData()
+        for year in ("2021", "2022"):
+            quarters = grouped.add_category(year)
+            for quarter in ("01", "02"):
+                quarters.add_sub_category(quarter)
+        for data, values in ((days, [4, 5]), (grouped, [1, 2, 3, 4])):
+            data.add_series("Sacks", values)
+            slide.shapes.add_chart(XL_CHART_TYPE.LINE, Inches(1), Inches(1), Inches(2), Inches(2), data)
+        opened.save(tmp_path / "a.pptx")
+        text = read_office(tmp_path / "a.pptx").text
+        assert "Category: 2002-01-06 | Sacks: 5" in text
+        assert "Category: 2021 02 | Sacks: 2\nCategory: 2022 01 | Sacks: 3" in text
 
     def test_a_chart_a_merged_cell_and_a_slide_of_pictures(self, tmp_path):
         show, slide = self.make()

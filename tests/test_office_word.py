@@ -109,12 +109,14 @@ class TestNumbers:
         content = read_word(tmp_path, "".join(texts), numbering(("decimal", "%1."), more=more))
         assert content.text == "1. a\n2. b\n5. c\n6. d"
 
-    def test_headings_take_their_numbers_from_their_styles(self, tmp_path):
+    @pytest.mark.parametrize("second", ['<w:numId w:val="1"/>', ""])
+    def test_headings_take_their_numbers_from_their_styles(self, tmp_path, second):
         style = (
-            '<w:style w:type="paragraph" w:styleId="Rubrik{0}"><w:name w:val="heading {0}"/><w:pPr><w:numPr>'
-            '<w:ilvl w:val="{1}"/><w:numId w:val="1"/></w:numPr></w:pPr></w:style>'
+            '<w:style w:type="paragraph" w:styleId="Rubrik{0}"><w:name w:val="heading {0}"/>'
+            '<w:basedOn w:val="Rubrik1"/><w:pPr><w:numPr><w:ilvl w:val="{1}"/>{2}</w:numPr></w:pPr></w:style>'
         )
-        styles = ("styles.xml", "styles", f"<w:styles {SPACES}>{style.format(1, 0)}{style.format(2, 1)}</w:styles>")
+        made = style.format(1, 0, '<w:numId w:val="1"/>') + style.format(2, 1, second)
+        styles = ("styles.xml", "styles", f"<w:styles {SPACES}>{made}</w:styles>")
         body = "".join(p(f"Part {n}", f'<w:pStyle w:val="Rubrik{n}"/>') for n in (1, 2, 2, 1, 2))
         content = read_word(tmp_path, body, styles, numbering(("upperLetter", "%1"), ("decimal", "%1.%2")))
         assert content.text.split("\n\n") == [

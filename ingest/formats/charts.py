@@ -4,16 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime, timedelta
+from itertools import chain
 from typing import TypeAlias
 
 from lxml import etree
 
+from arag.ingest.formats.number_formats import is_time
 from arag.text.normalise import collapse_whitespace
 
 _VALUES = ("{*}val//{*}pt", "{*}yVal//{*}pt")
 _LABELS = ("{*}cat//{*}pt", "{*}xVal//{*}pt")
 _NEW_VALUES = "{*}numDim/{*}lvl/{*}pt"
 _NEW_LABELS = "{*}strDim/{*}lvl/{*}pt"
+_FIRST_DAY = datetime(1899, 12, 30)  # noqa: DTZ001 - files have no time zone
 _Key: TypeAlias = "tuple[str, str]"  # the number and the label of a category: two categories may have one label
 
 
@@ -45,7 +49,7 @@ def _read_all_series(root: etree._Element) -> list[_Series]:
         series = _make_series(
             element,
             number,
-            labels=_texts_by_number(element, _LABELS),
+            labels=_labels_by_number(element),
             values=_texts_by_number(element, _VALUES),
         )
         found.append(series)
@@ -54,16 +58,32 @@ def _read_all_series(root: etree._Element) -> list[_Series]:
     return found
 
 
-def _texts_by_number(series: etree._Element, paths: Sequence[str]) -> Mapping[str, str]:
-    """Return the texts of points by their numbers; of categories with several levels, the outermost first."""
-    texts: dict[str, str] = {}
-    for path in paths:
-        for point in series.iterfind(path):
-            number = point.get("idx", "")
-            text = point.findtext("{*}v", "")
-            is_above = number in texts
-            texts[number] = f"{text} {texts[number]}" if is_above else text
-    return texts
+def _texts_by_number(series: etree._Element, paths: Sequence[str]) -> dict[str, str]:
+    """Return the texts of points by their numbers."""
+    points = chain.from_iterable(map(series.iterfind, paths))
+    return {point.get("idx", ""): point.findtext("{*}v", "") for point in points}
+
+
+def _labels_by_number(series: etree._Element) -> dict[str, str]:
+    """Return the labels of points by their numbers; of categories with several levels, the outermost first.
+
+    Only the first point of a group has the label of the group.
+    """
+    texts = _texts_by_number(series, _LABELS)
+    levels = series.findall("{*}cat//{*}lvl")
+    if levels:
+        texts = _texts_by_number(levels[0], ["{*}pt"])
+    for level in levels[1:]:
+        groups = _texts_by_number(level, ["{*}pt"])
+        group = ""
+        for number in sorted(texts, key=int):
+            group = groups.get(number, group)
+            texts[number] = f"{group} {texts[number]}".strip()
+    code = series.findtext("{*}cat//{*}formatCode") or series.findtext("{*}xVal//{*}formatCode", "")
+    if not code:  # they are texts
+        return texts
+    show = _shown_date if is_time(code) else _shown_value
+    return {number: show(text) for number, text in texts.items()}
 
 
 def _read_new_series(element: etree._Element, root: etree._Element, number: int) -> _Series:
@@ -101,3 +121,12 @@ def _shown_value(value: str) -> str:
         return f"{float(value):.15g}"  # as many digits as Excel shows
     except ValueError:  # such as #N/A
         return value
+
+
+def _shown_date(value: str) -> str:
+    """Return the date of a number of days, or of days and a part of one; another text as it is."""
+    try:
+        date = _FIRST_DAY + timedelta(days=float(value))
+    except (ValueError, OverflowError):
+        return value
+    return date.isoformat(" ", "minutes").removesuffix(" 00:00")

@@ -31,8 +31,7 @@ def show_number(value: float, code: str) -> str:
         value: The number.
         code: The code of its format.
     """
-    is_time = _TIME.search(_NOT_TIME.sub("", code)) is not None
-    if is_time:
+    if is_time(code):
         return plain_number(value)  # it is too long or too early for a time
     section, number = _choose(read_code(code or "General"), value)
     is_fraction = SLASH in section.parts
@@ -45,6 +44,11 @@ def show_number(value: float, code: str) -> str:
     if is_fraction:
         return _fraction(number, section)
     return _in_digits(number, section)
+
+
+def is_time(code: str) -> bool:
+    """Return whether a format shows a number as a date or a time."""
+    return _TIME.search(_NOT_TIME.sub("", code)) is not None
 
 
 def plain_number(value: float) -> str:

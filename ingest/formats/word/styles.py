@@ -132,9 +132,10 @@ class Styles:
         return self._lists[style_id]
 
     def _find_list(self, style_id: str) -> StyleList:
+        level = ""  # a style may have its own in the list of its parent
         for each_id, style in self._with_parents(style_id):
+            level = level or value_of(style.properties, "{*}numPr/{*}ilvl")
             if style.list_id:
-                level = value_of(style.properties, "{*}numPr/{*}ilvl")
                 return StyleList(style.list_id, level, each_id)
         return StyleList()
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from arag.text.contents import is_heading_of_contents
 from arag.text.normalise import CELL_BOUNDARY, CUT, HEADING_BOUNDARY, collapse_whitespace, split_cells
 from arag.text.units import is_unit_note
 
@@ -14,6 +15,7 @@ BARE = 7  # the level of a heading that is a plain line, below the six of Markdo
 HEADING_LINE = re.compile(r" {0,3}(#{1,6})\s")
 # After its marks, a fence may have a name, but no further marks: `~~~~^~~~` points at code.
 FENCE_LINE = re.compile(r"\s*(?:`{3,}+[^`]*|~{3,}+[^~^]*)$")
+_TOPICS = frozenset({"tables", "figures", "chapters"})  # of which a text may tell below such a heading
 _MARKS = ("#", "```", "~~~")
 _MARKS_AROUND = re.compile(r"^#+(?: #+$| |$)| #+$")  # of a heading; `C#` has none
 MAX_HEADING = 100  # characters; a longer line is text
@@ -111,8 +113,9 @@ class Outline:
         elif not self._number:
             self._levels_above_numbers.add(level)
         while self._headings:
-            last_level, _ = self._headings[-1]
-            if last_level < level:
+            last_level, last_name = self._headings[-1]
+            is_contents = is_heading_of_contents(last_name) and last_name.casefold() not in _TOPICS
+            if last_level < level and not is_contents:
                 break
             self._headings.pop()
         parents = self.path

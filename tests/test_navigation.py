@@ -72,6 +72,14 @@ FURO = """<article>{body}</article><footer><div class="related-pages"><a class="
 <div class="page-info"><div class="context"><span>Next</span></div><div class="title">3. Dues</div></div></a></div>
 </footer>"""
 
+DRUPAL = """{body}<div id="book-navigation-9" class="book-navigation"><div class="page-links clear-block">
+<a href="ch01.html" class="page-previous" title="Go to previous page">‹ 1. Lights of the coast</a>
+<a href="i.html" class="page-up">up</a><a href="ch03.html" class="page-next">3. Dues ›</a></div></div>"""
+
+IBM = """<b>[ <a href="#end">Bottom of Page</a> | <a href="ch01.html">Previous Page</a>
+| <a href="ch03.html">Next Page</a> | <a href="t.html">Table of Contents</a> | <a href="p.html">Partial Table of Contents</a> | <a href="x.html">Index</a> ]
+</b><hr>{body}"""
+
 ENGLISH = {"prev": "Prev", "next": "Next", "up": "Up", "home": "Home"}
 LANGUAGES = [
     ENGLISH,
@@ -88,7 +96,7 @@ LANGUAGES = [
     "page",
     [
         *(DOCBOOK, SPHINX, TEXINFO, LATEX2HTML, LATEX2HTML_WITHOUT_UP, TEXI2HTML, LANGUAGE_BARS, PUBLICAN, BARE),
-        *(EXIM, PYDATA, FURO),
+        *(EXIM, PYDATA, FURO, DRUPAL, IBM),
     ],
 )
 def test_bars_of_generators_are_left_out(read, page):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from arag.ingest.formats import Readers
+from arag.ingest.sentences import split_sentences
 
 HIDDEN = "<p>Seen.</p>{}"
 KATEX = (
@@ -97,10 +98,32 @@ def test_a_table_of_one_column_around_lists_or_several_paragraphs_is_a_frame(rea
         "<div id=nav-path><ul><li><a href=d>lamp</a></ul></div><p>The oil<div class=ttc>Definition: lamp.h:50</div>",
         "<p>The oil<span class=method-click-advice>click to toggle source</span>",
         "<p>The oil<div class=sphinxsidebar-navigation__contents><ul><li><a href='#a'>Age</a></ul>",
+        "<ul><li class=picker-header><a href=#>► Index</a><div><ul><li><a href=a>Age</a></ul></div></ul><p>The oil",
+        "<p>The oil<span class='notable-traits'>Notable traits for Oil</span><div class=out-of-band>[-]</div>",
     ],
 )
 def test_links_that_programs_write_beside_a_text_are_left_out(read, html):
     assert read("a.html", html).text == "The oil"
+
+
+def test_numbers_of_lines_beside_code_are_left_out(read):
+    row = "<table><tr><td><pre>7\n8\n9</pre></td><td><pre>a = 1\nb = 2\nc = 3</pre></td></tr></table>"
+    assert "7" not in read("a.html", f"<h1>Code</h1>{row}").text
+    values = row.replace("7\n8\n9", "7\n8\n4")
+    assert "7" in read("a.html", f"<h1>Code</h1>{values}").text
+
+
+def test_a_note_in_its_mark_stands_behind_it_in_brackets(read):
+    mark = '<sup class="fn">95<span class="fn-text">It was a friend of the miller.</span></sup>'
+    text = read("a.html", f"<p>His friends{mark} came, all of them.</p>").text
+    assert text == "His friends [95] (It was a friend of the miller.) came, all of them."
+
+
+def test_sections_are_not_below_the_contents(read):
+    html = "<h1>Table of Contents</h1><ul><li><a href='#a'>Oil</a></ul><h2>Oil</h2><p>It burns.<h3>Rye</h3><p>It grows."
+    assert [s.heading for s in split_sentences(read("a.html", html).text)][-1] == "Oil > Rye"
+    topic = "<h2>Tables</h2><p>There are two.<h3>Grid tables</h3><p>They have signs."
+    assert [s.heading for s in split_sentences(read("a.html", topic).text)][-1] == "Tables > Grid tables"
 
 
 def test_a_picture_in_place_of_the_number_of_a_page_is_left_out(read):

@@ -119,6 +119,22 @@ def test_pages_with_the_same_title_have_their_own_headings_instead(tmp_path):
     assert set(titles.values()) == {"The Mill"}
 
 
+def test_pages_that_repeat_the_title_of_their_book_as_a_heading_have_the_one_below_it(tmp_path):
+    names = ["Oil", "_Rye", "Tea", "Salt"]
+    for name in names:
+        (tmp_path / f"{name}.html").write_text(f"<title>The Mill</title><h1>The Mill</h1><h3>{name}</h3><p>It turns.")
+    (tmp_path / "start.html").write_text("<title>The Mill</title><h1>The Mill</h1><p>It turns.<h3>Stones</h3><p>Two.")
+    assert set(read_titles(tmp_path).values()) == {*names, "The Mill"}
+
+
+@pytest.mark.parametrize(("place", "number"), [("Section 4.{}", "4.{} "), ("Appendix {}", ""), ("Kapitel {}.", "")])
+def test_a_title_that_only_names_a_place_is_the_heading(tmp_path, place, number):
+    for n in range(4):
+        head = f"<title>The Mill: {place.format(n)}</title><h2>{number.format(n)}Ways to {n} ports</h2><p>It turns."
+        (tmp_path / f"{n}.html").write_text(head)
+    assert set(read_titles(tmp_path).values()) == {f"{number.format(n)}Ways to {n} ports" for n in range(4)}
+
+
 def test_two_pages_may_have_the_same_title(tmp_path):
     write(tmp_path, {"a.html": "The Mill", "b.html": "The Mill", "c.html": "Wheels", "d.html": "Stones"})
     assert sorted(read_titles(tmp_path).values()) == ["Stones", "The Mill", "The Mill", "Wheels"]

@@ -45,7 +45,8 @@ _CONTROLLED = etree.XPath(
 )
 # What LibreOffice hides for its authors; DocBook's link `[D]` below a picture, and its word "Note" where that would be
 # the definition of a term; Doxygen's links to what is below and above, tips and numbers of lines; buttons of Javadoc
-# and RDoc; the logo in headings of R's help; Sphinx's contents of the page beside it.
+# and RDoc; the logo in headings of R's help; Sphinx's contents of the page beside it; menus of Node.js; what rustdoc
+# shows on a click.
 _BESIDE_TEXT = etree.XPath(
     "//*[@id = 'DEBUG'] | //*[@class = 'longdesc-link'] | //img[@class = 'toplogo']"
     " | //dd/div[@class = 'note'][not(preceding-sibling::node()[normalize-space()])]//th"
@@ -53,8 +54,11 @@ _BESIDE_TEXT = etree.XPath(
     " | //a[contains(@href, '#')][normalize-space() = 'More...']"
     " | //div[@id = 'nav-path' or @class = 'ttc'] | //pre/span[@class = 'line']/span[@class = 'lineno']"
     " | //div[@class = 'table-tabs'] | //span[@class = 'method-click-advice']"
+    " | //li[contains(@class, 'picker-header')]"
+    " | //span[@class = 'notable-traits'] | //*[contains(@class, 'out-of-band')] | //summary[@class = 'hideme']"
     " | //div[contains(@class, 'sphinxsidebar')]//ul[.//a][not(.//a[not(starts-with(@href, '#'))])]"
 )
+_BESIDE_CODE = etree.XPath("//td[following-sibling::td[.//pre]]")
 _PERMALINKS = etree.XPath(
     "//a[contains(@href, '#')][contains(@class, 'headerlink') or ancestor::*[self::h1 or self::h2 or self::h3"
     " or self::h4 or self::h5 or self::h6 or self::dt or self::caption or self::figcaption]]"
@@ -74,8 +78,18 @@ def find_hidden(page: etree._Element) -> set[etree._Element]:
         if element.find(".//math") is None:
             hidden.add(element)
     hidden.update(_BESIDE_TEXT(page))
+    hidden.update(filter(_numbers_lines, _BESIDE_CODE(page)))
     hidden.update(filter(_is_permalink, _PERMALINKS(page)))
     return hidden
+
+
+def _numbers_lines(cell: etree._Element) -> bool:
+    """Return whether a cell has nothing but the numbers of the lines of code beside it."""
+    numbers = "".join(cell.itertext()).split()
+    if not numbers or not numbers[0].isdecimal():
+        return False
+    first = int(numbers[0])
+    return numbers == [str(first + place) for place in range(len(numbers))]
 
 
 def _find_alternatives(page: etree._Element) -> set[etree._Element]:

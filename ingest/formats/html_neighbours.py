@@ -7,12 +7,15 @@ from collections.abc import Iterator
 
 from lxml import etree
 
+from arag.text.normalise import collapse_whitespace
+
 
 def _has_class(name: str) -> str:
     return f"contains(concat(' ', normalize-space(@class), ' '), ' {name} ')"
 
 
 _TIPS = etree.XPath(f"//*[{_has_class('tooltip')}]/span")  # shown above a word that a mouse points at
+_NOTES_IN_MARKS = etree.XPath("//sup/span[string-length(normalize-space()) > 20]")  # shown at the mark of a note
 _LINKS = etree.XPath("//a[@href][not(ancestor::pre or ancestor::code)]")
 _KEYS_AND_LABELS = etree.XPath(f"//kbd | //*[{_has_class('keycap')}] | //*[{_has_class('mlabel')}]")  # of Doxygen
 _BAR_BEFORE_TEXT = re.compile(r"^\s*\|\s+(?=[^\s|])")
@@ -25,6 +28,8 @@ def separate_neighbours(page: etree._Element) -> None:
         _write_before(classifier, " : ")
     for tip in _TIPS(page):
         _write_before(tip, " ")
+    for note in _NOTES_IN_MARKS(page):
+        _set_beside_mark(note)
     links = _LINKS(page)
     separate = {*links, *_KEYS_AND_LABELS(page)}
     for element in separate:
@@ -62,6 +67,16 @@ def _write_before(element: etree._Element, text: str) -> None:
     separator = etree.Element("span")
     separator.text = text
     element.addprevious(separator)
+
+
+def _set_beside_mark(note: etree._Element) -> None:
+    """Move a note from its raised mark to a place behind it, in brackets."""
+    mark = note.getparent()
+    shown = etree.Element("span")
+    shown.text = f" ({collapse_whitespace(''.join(note.itertext()))})"
+    shown.tail, mark.tail = mark.tail, None
+    mark.remove(note)
+    mark.addnext(shown)
 
 
 def _list_links(link: etree._Element) -> None:

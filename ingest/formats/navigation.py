@@ -26,7 +26,7 @@ _STEPS = (
 )
 # The words for the pages above, and for those that lead to all others.
 _PLACES = (
-    r"up|top|home|(?:table of |return to (?:main )?)?contents|toc|(?:general )?index|main page|start|first|last"
+    r"up|top|home|(?:(?:top|bottom) of page)|(?:(?:partial |full )?table of |full |return to (?:main )?)?contents|toc|(?:general )?index|main page|start|first|last"
     r"|nach oben|oben|hoch|inhalt(?:sverzeichnis)?|startseite|anfang|übersicht|stichwortverzeichnis"
     r"|niveau supérieur|haut|sommaire|accueil|table des matières|arriba|subir|inicio|índice|contenido"
     r"|su|inizio|indice|sommario|acima|principal|início|sumário|omhoog|begin|inhoud|upp?|hem|innehåll|opp?|hjem"
@@ -52,7 +52,7 @@ _TEXT = etree.XPath(".//text() | .//img/@alt")
 _TEXT_BESIDE_LINKS = etree.XPath(".//text()[not(ancestor::a[@href])] | .//img[not(ancestor::a[@href])]/@alt")
 # The names that generators of manuals and blogs give to a bar: an element with one may have the neighbours' titles.
 _NAME = re.compile(
-    r"(?:doc|page|post|top|bottom|site)?[-_]?nav[-_]?(?:header|footer|bar|igation|panel|links|buttons)?(?:[-_]\w+)*"
+    r"(?:doc|page|post|top|bottom|site|book)?[-_]?nav[-_]?(?:header|footer|bar|igation|panel|links|buttons)?(?:[-_]\w+)*"
     r"|node|pager|pagination|prev[-_]?next(?:[-_]\w+)*|related[-_]pages|footer[-_]?buttons",
     re.IGNORECASE,
 )

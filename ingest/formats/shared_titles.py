@@ -17,6 +17,11 @@ from arag.text.contents import is_heading_of_contents
 
 _SEPARATOR = re.compile(r"(?:\s+(?:[—–|·•«»<>~:]|-{1,2}|::)\s+|:\s+)(?![^()]*\))")  # not in `Mills (Part - 1)`
 _IN_PARENTHESES = re.compile(r"\s+(?=\(.*\)$)")  # before the name of a manual: `Mills (The Manual)`
+_PLACE = re.compile(
+    r"(?:section|chapter|appendix|part|abschnitt|kapitel|anhang|teil|chapitre|annexe|capítulo|apéndice|capitolo"
+    r"|appendice|hoofdstuk|kapittel|rozdział|глава|раздел|приложение)\s+(?:\d+(?:\.\d+)*|[A-Z](?:\.\d+)*|[IVXLC]+)\.?",
+    re.IGNORECASE,
+)
 _NUMBER = re.compile(r"\d+")
 _MIN_PAGES = 3  # that share a part of their titles: fewer can do so by chance
 _MAX_TITLE = 1_000  # characters: the parts of longer ones would take long to compare
@@ -89,25 +94,30 @@ def find_own_title(title: str, text: str, names: PageNames) -> str:
     """Return a title, or instead of one that several pages have, the first heading at a page's top that no other has.
 
     Args:
-        title: Of the page. It is kept if it is a heading at the page's top, too.
+        title: Of the page. It is kept if it is a heading at the top of this page, and of few others.
         text: Of the page.
         names: Of some pages of its folder.
     """
     if names.titles[title] < _MIN_PAGES:
         return title
     headings = _top_headings(text)
-    if title in headings:
+    if title in headings and names.headings[title] < _MIN_PAGES:
         return title
     for heading in headings:
-        is_label = heading.endswith(":") or not heading[:1].isalnum()  # such as `- b -` in an index
+        is_label = heading.endswith(":") or not re.match(r"\w", heading)  # such as `- b -` in an index
         is_name = not is_label and not is_heading_of_contents(heading)
         if is_name and names.headings[heading] <= 1:
             return heading
     return title
 
 
+def names_place(title: str) -> bool:
+    """Return whether a title only says where a page stands in a manual: `Section 4.17`."""
+    return _PLACE.fullmatch(title) is not None
+
+
 def find_spoken_title(name: str, text: str, names: PageNames) -> str:
-    """Return the first heading at a page's top, whose title is only its file's name, if it says more than that.
+    """Return the first heading at a page's top, whose title is its file's name or its place, if it says more than that.
 
     Args:
         name: The title.

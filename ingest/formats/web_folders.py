@@ -29,6 +29,7 @@ from arag.ingest.formats.shared_titles import (
     find_own_title,
     find_shared_title,
     find_spoken_title,
+    names_place,
 )
 
 _MAX_PAGES = 20  # that are compared: each is read once more
@@ -80,7 +81,8 @@ class WebFolders:
         title = find_own_title(content.title, text, shared.names)
         if title == content.title:
             title = self._without_site(content, page.parent, shared.title)
-        if title.casefold() in {page.name.casefold(), page.stem.casefold()}:
+        is_file_name = title.casefold() in {page.name.casefold(), page.stem.casefold()}
+        if is_file_name or names_place(title):
             title = find_spoken_title(title, text, shared.names)
         return replace(content, title=title, text=text)
 

@@ -77,7 +77,8 @@ DRUPAL = """{body}<div id="book-navigation-9" class="book-navigation"><div class
 <a href="i.html" class="page-up">up</a><a href="ch03.html" class="page-next">3. Dues ›</a></div></div>"""
 
 IBM = """<b>[ <a href="#end">Bottom of Page</a> | <a href="ch01.html">Previous Page</a>
-| <a href="ch03.html">Next Page</a> | <a href="t.html">Table of Contents</a> | <a href="p.html">Partial Table of Contents</a> | <a href="x.html">Index</a> ]
+| <a href="ch03.html">Next Page</a>
+| <a href="t.html">Table of Contents</a> | <a href="p.html">Partial Table of Contents</a> | <a href="x.html">Index</a> ]
 </b><hr>{body}"""
 
 ENGLISH = {"prev": "Prev", "next": "Next", "up": "Up", "home": "Home"}

@@ -432,6 +432,7 @@ def test_a_name_that_is_divided_before_its_capital_letter(read, named, seen):
         (["The email, not the e-mail, of this e-", "mail."], "The email, not the e-mail, of this email."),
         (["It is the fac-", "tor of the doc-", "umentation."], "It is the factor of the documentation."),
         (["It is of Saint-", "Étienne."], "It is of Saint-Étienne."),
+        (["Call dpkg --compare-", "versions."], "Call dpkg --compare-versions."),
         (["Sold without fear, WITH-", "OUT A CD-", "ROM."], "Sold without fear, WITHOUT A CD-ROM."),
     ],
 )

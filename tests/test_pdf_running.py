@@ -539,3 +539,28 @@ def test_a_large_word_aslant_across_the_text_is_left_out_and_a_small_one_is_not(
     *_, last = read_pages(read, pages)
     assert {"sacks", "Rye"} < set(last)
     assert {"DRAFT", "COPY"}.isdisjoint(last)
+
+
+def test_numbers_of_lines_of_code_are_no_page_numbers(read):
+    pages = Pages()
+    for number in range(1, 13):
+        if number % 2:
+            pages.text(72, 800, "4.1 Carea Class Reference", 9)
+            pages.text(480, 800, str(number), 9)
+        else:
+            pages.text(72, 800, f"{number} Class Documentation", 9)
+        pages.lines(72, 740, [f"{line} {chr(96 + number)}" for line in BODY])
+        if number > 8:
+            pages.text(72, 40, f"{number + 90}", 9)  # the last line of a listing
+        pages.show()
+    assert count_pages(read, pages, "Class") == 2  # one on the left and one on the right
+
+
+def test_scanned_pages_do_not_count_for_a_foot(read):
+    pages = Pages()
+    for number in range(1, 13):
+        if number > 8:
+            pages.lines(72, 740, [f"{line} {chr(96 + number)}" for line in BODY])
+            pages.text(72, 40, "Addendum of the guild", 9)
+        pages.show()
+    assert count_pages(read, pages, "Addendum") == 1

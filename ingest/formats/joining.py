@@ -176,7 +176,8 @@ def _divides_word(text: str, following: str) -> bool:
         return False
     last_word = text.rsplit(maxsplit=1)[-1]
     begins_name = last_word[-2].islower() and following[0].isupper()  # such as Saint-Étienne
-    return not begins_name and not _ADDRESS.match(last_word)
+    is_option = last_word.startswith("-")  # such as --compare-versions
+    return not begins_name and not is_option and not _ADDRESS.match(last_word)
 
 
 def _between(line: Line, following: Line, page: _Page) -> str | None:

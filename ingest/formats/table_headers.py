@@ -298,7 +298,8 @@ def _are_named_fields(rows: Sequence[Row]) -> bool:
 
 def _is_form(top: Sequence[Row], is_sheet: bool) -> bool:
     """Return whether rows of two cells are a form: names on the left, values of several kinds on the right."""
-    if max(map(len, top)) > FORM_COLUMNS:
+    has_empty_corner = min(top[0]) > min(map(min, top)) and max(map(len, top)) > FORM_COLUMNS
+    if len(top[0]) > FORM_COLUMNS or has_empty_corner:
         return False
     if not is_sheet:
         return True

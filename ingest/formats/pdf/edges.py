@@ -205,10 +205,13 @@ def _find_offsets(edges: Iterable[Edge]) -> set[int]:
                 pages = beside if number.text else alone
                 pages[offset].add(edge.page)
     offsets = _of_several_pages(alone)
-    if offsets or not beside:
+    if not beside:
         return offsets
     most_common = max(beside, key=lambda offset: len(beside[offset]))
-    return _of_several_pages({most_common: beside[most_common]})
+    most_alone = max((len(alone[offset]) for offset in offsets), default=0)
+    if len(beside[most_common]) <= most_alone:  # more may be the numbers of lines of code
+        return offsets
+    return _of_several_pages({most_common: beside[most_common]}) or offsets
 
 
 def _find_offset_of_feet(edges: Iterable[Edge], pages: int) -> set[int]:

@@ -39,8 +39,9 @@ def without_running_lines(pages: Sequence[Sequence[Line]], titles: Iterable[str]
     headings = _headings(pages, titles)
     found: list[Edge] = []
     groups = _group_by_place(edges)
+    with_text = [number for number, page in enumerate(pages) if page]  # others may be scanned
     for group in groups:
-        found += _find_running(group, len(pages), headings)
+        found += _find_running(group, with_text, headings)
     found += _find_further_lines(found, edges)
     left_out = _choose(found, pages, headings)
     without_numbers = {edge.place: edge.text.strip(CELL_BOUNDARY) for edge in found}
@@ -149,8 +150,8 @@ def _is_same_place(lower: Edge, edge: Edge) -> bool:
     return is_same_type and distance <= _PLACE
 
 
-def _find_running(edges: Sequence[Edge], pages: int, headings: Mapping[str, float]) -> list[Edge]:
-    """Return the lines of one place that are heads or feet."""
+def _find_running(edges: Sequence[Edge], pages: Sequence[int], headings: Mapping[str, float]) -> list[Edge]:
+    """Return the lines of one place that are heads or feet, among the pages that have text."""
     numbers: list[Edge] = []
     others: list[Edge] = []
     for edge in edges:
@@ -158,16 +159,16 @@ def _find_running(edges: Sequence[Edge], pages: int, headings: Mapping[str, floa
         kind.append(edge)
     if len(numbers) == 1 and not numbers[0].is_lone_number:
         numbers = []  # such as the number of an equation, which may be that of its page
-    if _is_one_text(others, pages) or _is_chapters(others, pages, headings):
+    if _is_one_text(others, len(pages)) or _is_chapters(others, len(pages), headings):
         return [*numbers, *_without_variants(others, headings)]
     sides: tuple[list[Edge], list[Edge]] = ([], [])
     for edge in others:
         sides[edge.page % 2].append(edge)
     even, odd = sides
-    odd_pages = pages // 2
+    odd_pages = sum(number % 2 for number in pages)
     return [
         *numbers,
-        *_find_on_side(even, odd, pages - odd_pages, headings),
+        *_find_on_side(even, odd, len(pages) - odd_pages, headings),
         *_find_on_side(odd, even, odd_pages, headings),
     ]
 

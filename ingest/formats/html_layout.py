@@ -85,7 +85,8 @@ def _begins_line(element: etree._Element) -> bool:
 def _is_data_table(table: etree._Element) -> bool:
     """Return whether a table holds data; one around headings, other tables or a single text lays out the page.
 
-    So does one with a single row, in which a list of links stands beside the text. Below a header, a cell may hold a note in a table of its own, or a line of code.
+    So does one with a single row, in which a list of links stands beside the text. Below a header, a cell may hold a
+    note in a table of its own, or a line of code.
     """
     blocks = table.iter("table", "pre", *HEADINGS)
     next(blocks)  # the table itself

@@ -123,7 +123,8 @@ def _is_divided(line: str, following: str) -> bool:
 def _join_divided_words(text: str, words: Collection[str]) -> str:
     """Join words that a hyphen divides at the end of a line; one that people type must divide a word of the document.
 
-    In a document with several such words it divides others, too, unless both parts are words. The hyphen of a manual page stays where the document also has it within a line, and the word not without it.
+    In a document with several such words it divides others, too, unless both parts are words. The hyphen of a manual
+    page stays where the document also has it within a line, and the word not without it.
     """
     divides_words = _divides_words(text, words)
 

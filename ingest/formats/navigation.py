@@ -26,7 +26,8 @@ _STEPS = (
 )
 # The words for the pages above, and for those that lead to all others.
 _PLACES = (
-    r"up|top|home|(?:(?:top|bottom) of page)|(?:(?:partial |full )?table of |full |return to (?:main )?)?contents|toc|(?:general )?index|main page|start|first|last"
+    r"up|top|home|(?:top|bottom) of page|(?:(?:partial |full )?table of |full |return to (?:main )?)?contents|toc"
+    r"|(?:general )?index|main page|start|first|last"
     r"|nach oben|oben|hoch|inhalt(?:sverzeichnis)?|startseite|anfang|übersicht|stichwortverzeichnis"
     r"|niveau supérieur|haut|sommaire|accueil|table des matières|arriba|subir|inicio|índice|contenido"
     r"|su|inizio|indice|sommario|acima|principal|início|sumário|omhoog|begin|inhoud|upp?|hem|innehåll|opp?|hjem"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import zipfile
 
 import pytest
@@ -162,6 +163,23 @@ class TestDrawings:
         both = f"<mc:AlternateContent>{both}</mc:AlternateContent>"
         body = f"<w:p><w:r><w:t>Staff</w:t></w:r><w:r>{both}</w:r></w:p>{p('End')}"
         assert read_word(tmp_path, body).text.split() == ["Staff", *names, "End"]
+
+    def test_the_title_is_neither_in_the_header_nor_the_contents(self, tmp_path):
+        title = '<w:pStyle w:val="Title"/>'
+        header = ("header1.xml", "header", f"<w:hdr {SPACES}>{p('Figures (continued)', title)}</w:hdr>")
+        body = p("Contents", title) + p("The Mill", title) + p("Contents", title)
+        assert read_word(tmp_path, body, header).title == "The Mill"
+
+    def test_a_cell_that_spans_the_table_gets_the_name_of_no_column(self, tmp_path):
+        word = WordDocument()
+        table = word.add_table(4, 3)
+        rows = [["Day", "Oil", "Rye"], ["Monday", "4", "5"], ["In summer", "", ""], ["Friday", "6", "7"]]
+        for cell, text in zip(table._cells, itertools.chain.from_iterable(rows), strict=True):
+            cell.text = text
+        table.cell(2, 0).merge(table.cell(2, 2))
+        word.save(tmp_path / "a.docx")
+        lines = read_office(tmp_path / "a.docx").text.split("\n")
+        assert lines[1:] == ["Day: Monday | Oil: 4 | Rye: 5", "", "In summer", "", "Day: Friday | Oil: 6 | Rye: 7"]
 
     def test_a_box_in_a_cell_and_one_in_the_page_header(self, tmp_path):
         drawing = f"<w:p><w:r><w:drawing>{box('Mind the step')}</w:drawing></w:r></w:p>"

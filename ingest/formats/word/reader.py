@@ -24,6 +24,7 @@ from arag.ingest.formats.word.runs import NoteReference, read_line
 from arag.ingest.formats.word.styles import Styles
 from arag.ingest.formats.word.tables import has_header, lay_out, rows_of, shown_children
 from arag.ingest.outline import escape_structure
+from arag.text.contents import is_heading_of_contents
 from arag.text.normalise import collapse_whitespace
 
 _ANY_MAIN_PART = re.compile(r"word/document\d*\.xml")  # Word in a browser writes `document2.xml`
@@ -85,12 +86,13 @@ def word_content(data: bytes, depth: int = 0) -> Content:
     )
     reader = _PartReader(document, main)
     blocks = list(reader.read(root.iterfind("{*}body")))
+    title = document.title or document.first_heading or document.opening or ""
     blocks += _read_headers(document, relations.values())
     text = _join(blocks)
     if any(map(is_text, map(attrgetter("plain"), blocks))):
         del document.lost["picture"]  # it may be an ornament
     return Content(
-        title=document.title or document.first_heading or document.opening or "",
+        title=title,
         text=text,
         left_out=name_lost(document.lost),
     )
@@ -199,8 +201,10 @@ class _PartReader:
         return _make_paragraph(line.text, number)
 
     def _note_title(self, heading: str, number: str, level: int, *, is_title: bool) -> None:
+        if is_heading_of_contents(heading):
+            return
         if is_title:
-            self._document.title = heading
+            self._document.title = self._document.title or heading
         elif level == 1 and self._document.first_heading is None:
             self._document.first_heading = "" if number else heading  # a chapter's title is not the document's
 

@@ -57,8 +57,12 @@ def _named(container: etree._Element, name: str) -> Iterator[etree._Element]:
 
 
 def lay_out(rows: Sequence[Row], cell_text: CellText) -> list[list[str]]:
-    """Return the texts of each row by their columns; a cell that spans several rows has its text in each."""
+    """Return the texts of each row by their columns; a cell that spans several rows has its text in each.
+
+    One that spans all columns is a note: it stands beside them, so that it gets the name of none.
+    """
     grid: list[list[str]] = []
+    columns = max((len(row.cells) for row in rows), default=0)
     above: dict[int, str] = {}  # the text of the last cell that begins in each column
     for row in rows:
         before = _columns(row.properties, "gridBefore", 0)
@@ -70,9 +74,11 @@ def lay_out(rows: Sequence[Row], cell_text: CellText) -> list[list[str]]:
             if not text and _continues_cell_above(properties):
                 text = above.get(column, "")
             above[column] = text
-            texts.append(text)
             width = _columns(properties, "gridSpan", 1)
-            texts += [""] * (width - 1)
+            is_note = len(row.cells) == 1 and width >= columns > 1
+            texts += [""] * width if is_note else []
+            texts.append(text)
+            texts += [] if is_note else [""] * (width - 1)
         grid.append(texts)
     return grid
 

@@ -16,6 +16,7 @@ from arag import open_index, run_ingest
 from arag.ingest.formats.office import read_office
 from arag.ingest.formats.old_office import count_lost
 from fakes import HashEmbeddings
+from old_word import CELL, PLAIN, ROW_END, make_document
 
 PASSWORD = "needs a password: save a copy without it"
 OLE = bytes.fromhex("d0cf11e0a1b11ae1") + bytes(22) + b"\x09" + bytes(481)
@@ -259,6 +260,16 @@ class TestTemplates:
 
 
 class TestReasons:
+    @pytest.mark.parametrize("is_wide", [True, False])
+    def test_tables_of_word_before_2007(self, read, is_wide):
+        cells = ["Name\a", "Tons\a", "Port\a", "", "Gull\rand Petrel\a", "4\vor 5\a", "\a", ""]
+        row = [(text, CELL) if text else ("\a", ROW_END) for text in cells]
+        paragraphs = [("The lease ends.\r", PLAIN), *row, ("Mill Creek and its weir\r", PLAIN)]
+        content = read("a.doc", make_document(*paragraphs, is_wide=is_wide))
+        lines = ["Name | Tons | Port", "Name: Gull and Petrel | Tons: 4 or 5"]
+        assert content.text.split("\n\n")[:2] == ["The lease ends.", "\n".join(lines)]
+        assert "|" not in content.text.split("\n\n")[2]
+
     @pytest.mark.parametrize("name", ["a.docx", "a.xlsx", "a.pptx", "a.doc", "a.xls"])
     def test_a_password(self, reason, name):
         assert reason(name, OLE + "EncryptedPackage".encode("utf-16-le")) == PASSWORD

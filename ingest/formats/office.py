@@ -20,7 +20,7 @@ from arag.ingest.formats.content import JSON, Content, FormatError, join_blocks,
 from arag.ingest.formats.ebook import read_ebook
 from arag.ingest.formats.kinds import SAME_KINDS
 from arag.ingest.formats.odf.reader import read_opendocument
-from arag.ingest.formats.old_office import check_password, count_lost
+from arag.ingest.formats.old_office import START, check_password, count_lost
 from arag.ingest.formats.outlook import outlook_content
 from arag.ingest.formats.package import DamagedError, parse_xml
 from arag.ingest.formats.rtf import BAR, find_heading, prepare_rtf, without_marks
@@ -28,6 +28,7 @@ from arag.ingest.formats.sheets import read_sheets
 from arag.ingest.formats.slides import read_slides
 from arag.ingest.formats.tables import table_lines
 from arag.ingest.formats.word.reader import read_word
+from arag.ingest.formats.word97 import CELL_END, mark_tables, split_rows
 from arag.ingest.outline import escape_structure, has_marked_headings
 from arag.text.normalise import collapse_whitespace
 
@@ -161,13 +162,26 @@ def _read_tree(data: bytes, extension: str) -> Content:
     """Read a document from the tree that xberg makes of it."""
     if extension == ".rtf":
         data = prepare_rtf(data)
+    elif extension == ".doc" and data.startswith(START):
+        data = mark_tables(data)
     document = _extract(data, extension)
     if document.document is None:
         return Content(title="", text=document.content)
-    nodes = _nodes_with_notes_last(document.document)
+    nodes = _nodes_with_notes_last(document.document, extension)
     blocks: list[str] = []
+    rows: list[list[str]] = []  # of a table in Word before 2007
     for node in nodes:
-        blocks.append(_block(node, extension))
+        if CELL_END not in (node.get("text") or ""):
+            block = _block(node, extension)
+            if block:
+                blocks += [_take_table(rows), block]
+            continue
+        for line in split_rows(node["text"]):
+            if isinstance(line, str):
+                blocks += [_take_table(rows), escape_structure(collapse_whitespace(line))]
+            else:
+                rows.append(line)
+    blocks.append(_take_table(rows))
     if extension == ".msg":
         return outlook_content(nodes, blocks, _read_attachments(document))
     text = _GAP_BETWEEN_ITEMS.sub(r"\1\n", join_blocks(blocks))
@@ -184,6 +198,13 @@ def _read_tree(data: bytes, extension: str) -> Content:
         text=text,
         left_out=name_lost(+lost),
     )
+
+
+def _take_table(rows: list[list[str]]) -> str:
+    """Return the rows of a table that were read, and forget them."""
+    text = "\n".join(table_lines(rows)) if rows else ""
+    rows.clear()
+    return text
 
 
 def _read_attachments(document: ExtractedDocument) -> list[str]:
@@ -222,11 +243,12 @@ def _extract(data: bytes, extension: str) -> ExtractedDocument:
         raise FormatError(f"damaged, or in another format: {error}") from error
 
 
-def _nodes_with_notes_last(tree: Any) -> list[_Node]:
+def _nodes_with_notes_last(tree: Any, extension: str) -> list[_Node]:
     nodes: list[_Node] = []
     notes: list[_Node] = []
     for node in tree.nodes:
-        content = json.loads(str(node.content).replace(BAR, "|"))
+        text = str(node.content)
+        content = json.loads(text.replace(BAR, "|") if extension == ".rtf" else text)
         if str(node.content_layer) == "footnote":
             notes.append(content)
         else:

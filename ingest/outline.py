@@ -15,7 +15,7 @@ BARE = 7  # the level of a heading that is a plain line, below the six of Markdo
 HEADING_LINE = re.compile(r" {0,3}(#{1,6})\s")
 # After its marks, a fence may have a name, but no further marks: `~~~~^~~~` points at code.
 FENCE_LINE = re.compile(r"\s*(?:`{3,}+[^`]*|~{3,}+[^~^]*)$")
-_TOPICS = frozenset({"tables", "figures", "chapters"})  # of which a text may tell below such a heading
+_TOPICS = frozenset({"tables", "figures", "chapters"})
 _MARKS = ("#", "```", "~~~")
 _MARKS_AROUND = re.compile(r"^#+(?: #+$| |$)| #+$")  # of a heading; `C#` has none
 MAX_HEADING = 100  # characters; a longer line is text
@@ -114,8 +114,7 @@ class Outline:
             self._levels_above_numbers.add(level)
         while self._headings:
             last_level, last_name = self._headings[-1]
-            is_contents = is_heading_of_contents(last_name) and last_name.casefold() not in _TOPICS
-            if last_level < level and not is_contents:
+            if last_level < level and not _is_contents(last_name):
                 break
             self._headings.pop()
         parents = self.path
@@ -215,6 +214,11 @@ class Outline:
         if are_others:
             self._follows_years = True
         return not self._follows_years
+
+
+def _is_contents(name: str) -> bool:
+    """Return whether a heading stands above a list of contents only; a text may tell of tables."""
+    return name.casefold() not in _TOPICS and is_heading_of_contents(name)
 
 
 def _shorten(name: str) -> str:

@@ -1,4 +1,4 @@
-"""Makes documents of Word before 2007, as far as their text and their tables need it."""
+"""Makes documents of Word before 2007, as far as their text and their tables need it, and files of streams."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def make_document(*paragraphs: tuple[str, bytes], is_wide: bool = True) -> bytes
     struct.pack_into("<II", head, 0x01A2, SECTOR, len(pieces))
     page = _make_page(encoded, [properties for _, properties in paragraphs])
     main = (bytes(head) + text).ljust(PAGE * SECTOR, b"\0") + page
-    return _make_file({"1Table": table, "WordDocument": main})  # in this order, the shorter name first
+    return make_file({"1Table": table, "WordDocument": main})
 
 
 def _make_page(encoded: list[bytes], properties: list[bytes]) -> bytes:
@@ -54,9 +54,10 @@ def _make_page(encoded: list[bytes], properties: list[bytes]) -> bytes:
     return bytes(page)
 
 
-def _make_file(streams: dict[str, bytes]) -> bytes:
-    """Make a file with streams, which are as long as those that have sectors of their own."""
-    parts = {name: data.ljust(4096, b"\0") for name, data in streams.items()}
+def make_file(streams: dict[str, bytes]) -> bytes:
+    """Make a file of streams. The shorter name must come first."""
+    parts = {name: data + bytes(-len(data) % SECTOR) for name, data in streams.items()}
+    parts = {name: data.ljust(4096, b"\0") for name, data in parts.items()}  # shorter ones are kept in another way
     chains = [OF_TABLE, LAST]
     names = list(parts)
     entries = _make_entry("Root Entry", 5, child=1, following=NO_SECTOR, first=LAST, size=0)

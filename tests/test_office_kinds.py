@@ -16,7 +16,7 @@ from arag import open_index, run_ingest
 from arag.ingest.formats.office import read_office
 from arag.ingest.formats.old_office import count_lost
 from fakes import HashEmbeddings
-from old_word import CELL, PLAIN, ROW_END, make_document
+from old_word import CELL, PLAIN, ROW_END, make_document, make_file
 
 PASSWORD = "needs a password: save a copy without it"
 OLE = bytes.fromhex("d0cf11e0a1b11ae1") + bytes(22) + b"\x09" + bytes(481)
@@ -269,6 +269,16 @@ class TestReasons:
         lines = ["Name | Tons | Port", "Name: Gull and Petrel | Tons: 4 or 5"]
         assert content.text.split("\n\n")[:2] == ["The lease ends.", "\n".join(lines)]
         assert "|" not in content.text.split("\n\n")[2]
+
+    def test_an_email_of_outlook(self, read):
+        subject = "The lease of the mill".encode("utf-16-le").ljust(4096, b"\0")
+        body = ("It ends in May.\r\n" * 140).encode("utf-16-le")
+        entries = [(0x0037001F, 44), (0x1000001F, len(body) + 2)]
+        properties = bytes(32) + b"".join(struct.pack("<4I", tag, 6, size, 0) for tag, size in entries)
+        streams = {"__substg1.0_0037001F": subject, "__substg1.0_1000001F": body}
+        content = read("a.msg", make_file({**streams, "__properties_version1.0": properties}))
+        assert content.title == "The lease of the mill"
+        assert content.text.startswith("# The lease of the mill\n\nIt ends in May.")
 
     @pytest.mark.parametrize("name", ["a.docx", "a.xlsx", "a.pptx", "a.doc", "a.xls"])
     def test_a_password(self, reason, name):

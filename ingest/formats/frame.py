@@ -225,10 +225,16 @@ def _is_links(element: etree._Element) -> bool:
 
 def is_sidebar(cell: etree._Element) -> bool:
     """Return whether a cell of a table has several links and hardly anything else, beside a cell with other text."""
-    if len(list(cell.iter("a"))) < _MIN_SIDEBAR_LINKS or not _is_links(cell):
-        return False
+    links = len(list(cell.iter("a")))
     others = [*cell.itersiblings("td"), *cell.itersiblings("td", preceding=True)]
-    return any(_has_text(other) and not _is_links(other) for other in others)
+    with_text = filter(_has_text, others)
+    return all(
+        [
+            links >= _MIN_SIDEBAR_LINKS,
+            _is_links(cell),
+            any(filterfalse(_is_links, with_text)),
+        ]
+    )
 
 
 def _count_letters(element: etree._Element) -> int:

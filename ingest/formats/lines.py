@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Set as AbstractSet
 from itertools import pairwise
 
 from arag.ingest.boundaries import LIST_ITEM
@@ -71,7 +71,7 @@ def _may_divide_words(text: str) -> bool:
     return any(f"{hyphen}\n" in text for hyphen in _HYPHENS)
 
 
-def _join_part(text: str, words: Collection[str]) -> str:
+def _join_part(text: str, words: AbstractSet[str]) -> str:
     if not text.isascii():
         text = _QUOTATION.sub(_join_quotation, text)
         text = _PARAGRAPH.sub(_join_paragraph, text)
@@ -120,7 +120,7 @@ def _is_divided(line: str, following: str) -> bool:
     return ends_inside is not None and _CONTINUES.match(following) is not None
 
 
-def _join_divided_words(text: str, words: Collection[str]) -> str:
+def _join_divided_words(text: str, words: AbstractSet[str]) -> str:
     """Join words that a hyphen divides at the end of a line; one that people type must divide a word of the document.
 
     In a document with several such words it divides others, too, unless both parts are words. The hyphen of a manual
@@ -135,7 +135,9 @@ def _join_divided_words(text: str, words: Collection[str]) -> str:
         word = f"{first}{second}"
         is_known = len(word) >= _MIN_KNOWN and word.lower() in words
         is_compound = f"{first}-{second}".lower() in words
-        may_be_divided = hyphen != "-" or (divides_words and not is_compound and _has_part(first, second, words))
+        may_be_divided = hyphen != "-"
+        if divides_words and not is_compound:
+            may_be_divided = may_be_divided or _has_part(first, second, words)
         is_certain = may_be_divided and f"{first[-1]}{second[0]}".islower()
         if not (is_known or is_certain):
             return match[0]
@@ -149,19 +151,18 @@ def _join_divided_words(text: str, words: Collection[str]) -> str:
     return _DIVIDED_WORD.sub(join, text)
 
 
-def _divides_words(text: str, words: Collection[str]) -> bool:
+def _divides_words(text: str, words: AbstractSet[str]) -> bool:
     """Return whether the hyphens at line ends mostly divide words of a text, and are rarely those of its compounds."""
     divided = 0
     compounds = 0
     for _, first, _, _, second, _ in _DIVIDED_WORD.findall(text):
-        is_word = f"{first}{second}".lower() in words
-        divided += is_word
-        compounds += not is_word and f"{first}-{second}".lower() in words
+        divided += f"{first}{second}".lower() in words
+        compounds += f"{first}-{second}".lower() in words
     return divided >= max(_MIN_DIVIDED, compounds)
 
 
-def _has_part(first: str, second: str, words: Collection[str]) -> bool:
+def _has_part(first: str, second: str, words: AbstractSet[str]) -> bool:
     """Return whether what stands before or after a hyphen is only a part of a word."""
-    if first.lower() in _PREFIXES or JOINS_COMPOUNDS.match(f"{second} "):
-        return False
-    return first.lower() not in words or second.lower() not in words
+    is_compound = first.lower() in _PREFIXES or JOINS_COMPOUNDS.match(f"{second} ")
+    are_words = words >= {first.lower(), second.lower()}
+    return not is_compound and not are_words

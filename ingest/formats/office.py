@@ -20,7 +20,7 @@ from arag.ingest.formats.content import JSON, Content, FormatError, join_blocks,
 from arag.ingest.formats.ebook import read_ebook
 from arag.ingest.formats.kinds import SAME_KINDS
 from arag.ingest.formats.odf.reader import read_opendocument
-from arag.ingest.formats.old_office import START, check_password, count_lost
+from arag.ingest.formats.old_office import check_password, count_lost
 from arag.ingest.formats.outlook import outlook_content
 from arag.ingest.formats.package import DamagedError, parse_xml
 from arag.ingest.formats.rtf import BAR, find_heading, prepare_rtf, without_marks
@@ -162,29 +162,16 @@ def _read_tree(data: bytes, extension: str) -> Content:
     """Read a document from the tree that xberg makes of it."""
     if extension == ".rtf":
         data = prepare_rtf(data)
-    elif extension == ".doc" and data.startswith(START):
+    elif extension == ".doc":
         data = mark_tables(data)
     document = _extract(data, extension)
     if document.document is None:
         return Content(title="", text=document.content)
     nodes = _nodes_with_notes_last(document.document, extension)
-    blocks: list[str] = []
-    rows: list[list[str]] = []  # of a table in Word before 2007
-    for node in nodes:
-        if CELL_END not in (node.get("text") or ""):
-            block = _block(node, extension)
-            if block:
-                blocks += [_take_table(rows), block]
-            continue
-        for line in split_rows(node["text"]):
-            if isinstance(line, str):
-                blocks += [_take_table(rows), escape_structure(collapse_whitespace(line))]
-            else:
-                rows.append(line)
-    blocks.append(_take_table(rows))
     if extension == ".msg":
+        blocks = [_block(node, extension) for node in nodes]
         return outlook_content(nodes, blocks, _read_attachments(document))
-    text = _GAP_BETWEEN_ITEMS.sub(r"\1\n", join_blocks(blocks))
+    text = _GAP_BETWEEN_ITEMS.sub(r"\1\n", join_blocks(_blocks(nodes, extension)))
     if extension == ".epub":
         return _with_title_and_authors(text, document)
     if extension == ".rtf":
@@ -200,11 +187,29 @@ def _read_tree(data: bytes, extension: str) -> Content:
     )
 
 
-def _take_table(rows: list[list[str]]) -> str:
-    """Return the rows of a table that were read, and forget them."""
-    text = "\n".join(table_lines(rows)) if rows else ""
+def _blocks(nodes: Sequence[_Node], extension: str) -> Iterator[str]:
+    """Yield the texts of nodes, as in Markdown, and the tables whose rows are marked in them."""
+    rows: list[list[str]] = []
+    for node in nodes:
+        if CELL_END not in (node.get("text") or ""):
+            block = _block(node, extension)
+            if block:
+                yield from _take_table(rows)
+                yield block
+            continue
+        for line in split_rows(node["text"]):
+            if isinstance(line, str):
+                yield from _take_table(rows)
+                yield escape_structure(collapse_whitespace(line))
+            else:
+                rows.append(line)
+    yield from _take_table(rows)
+
+
+def _take_table(rows: list[list[str]]) -> Iterator[str]:
+    """Yield the table of the rows that were read, and forget them."""
+    yield "\n".join(table_lines(rows))
     rows.clear()
-    return text
 
 
 def _read_attachments(document: ExtractedDocument) -> list[str]:

@@ -168,10 +168,14 @@ def as_transitional(data: bytes) -> bytes:
     """Return a file of Office in the form that it usually has: a "Strict Open XML" file has other namespaces."""
     with ZipFile(BytesIO(data)) as archive:
         names = archive.namelist()
-        if _RELATIONS not in names or not _STRICT.search(archive.read(_RELATIONS)):
+        relations = archive.read(_RELATIONS) if _RELATIONS in names else b""
+        if not _STRICT.search(relations):
             return data
-        parts = {name: archive.read(name) for name in names if name.endswith((".xml", ".rels"))}
-    return with_parts(data, {name: _STRICT.sub(_TRANSITIONAL, part) for name, part in parts.items()})
+        changed: dict[str, bytes] = {}
+        for name in names:
+            if name.endswith((".xml", ".rels")):
+                changed[name] = _STRICT.sub(_TRANSITIONAL, archive.read(name))
+    return with_parts(data, changed)
 
 
 def with_parts(data: bytes, changed: Mapping[str, bytes]) -> bytes:
@@ -179,5 +183,6 @@ def with_parts(data: bytes, changed: Mapping[str, bytes]) -> bytes:
     copy = BytesIO()
     with ZipFile(BytesIO(data)) as archive, ZipFile(copy, "w") as written:
         for name in archive.namelist():
-            written.writestr(name, changed.get(name) or archive.read(name))
+            part = changed.get(name)
+            written.writestr(name, archive.read(name) if part is None else part)
     return copy.getvalue()

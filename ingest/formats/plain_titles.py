@@ -23,6 +23,7 @@ _MARKED_HEADING = re.compile(r"^ {0,3}#{1,6}\s.*", re.MULTILINE)
 _HEAD = re.compile(r"\n*((?:[A-Z][\w-]{1,30}:[^\n]*\n(?:[ \t]+\S[^\n]*\n)*){1,40})\n+")
 _FIELD_OF_TEXT = re.compile(r"^(?:Content-Type|Abstract|Title|Subject|Author|From|Date):", re.IGNORECASE | re.MULTILINE)
 _NAME = re.compile(r"^(Title|Subject):[ \t]*(\S.*)", re.IGNORECASE | re.MULTILINE)
+_TITLE = re.compile(r"^Title:[ \t]*(\S.*)", re.IGNORECASE | re.MULTILINE)
 _RULE = re.compile(r"[-=~*#_.]{3,}")  # also of several signs
 # A first line that is no title: of a key, of code, of a log with its date or author, an item, and one with an address.
 _NO_TITLE = re.compile(
@@ -74,8 +75,8 @@ def title_of_plain_text(text: str, path: Path) -> str:
 def title_in_head(text: str) -> str:
     """Return the title that the lines above a text name, or an empty string."""
     head = _HEAD.match(text)
-    fields = _NAME.findall(head[1]) if head else []
-    return next((title for name, title in fields if name.lower() == "title"), "")
+    title = _TITLE.search(head[1]) if head else None
+    return title[1] if title else ""
 
 
 def is_version_of_news(title: str, path: Path) -> bool:

@@ -85,8 +85,14 @@ def _are_years_beside_labels(top: Sequence[Row]) -> bool:
     first, *below = top
     years = list(first.values())
     labels = [row.get(min(first) - 1, "") for row in below]
-    are_texts = all(labels) and kinds_of(labels) == {TEXT}
-    return are_texts and kinds_of(years) == {"year"} and years == sorted(set(years))
+    return all(
+        [
+            *labels,
+            kinds_of(labels) == {TEXT},
+            kinds_of(years) == {"year"},
+            years == sorted(set(years)),
+        ]
+    )
 
 
 def names_columns(row: Row) -> bool:
@@ -298,8 +304,9 @@ def _are_named_fields(rows: Sequence[Row]) -> bool:
 
 def _is_form(top: Sequence[Row], is_sheet: bool) -> bool:
     """Return whether rows of two cells are a form: names on the left, values of several kinds on the right."""
-    has_empty_corner = min(top[0]) > min(map(min, top)) and max(map(len, top)) > FORM_COLUMNS
-    if len(top[0]) > FORM_COLUMNS or has_empty_corner:
+    has_empty_corner = min(top[0]) > min(map(min, top))
+    columns = len(top[0]) + has_empty_corner
+    if columns > FORM_COLUMNS:
         return False
     if not is_sheet:
         return True

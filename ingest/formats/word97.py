@@ -7,6 +7,7 @@ stands in the properties of paragraphs. The names below are those of Microsoft's
 from __future__ import annotations
 
 from collections.abc import Iterator
+from io import BytesIO
 from struct import Struct, error, unpack_from
 from typing import Any, NamedTuple
 
@@ -53,7 +54,7 @@ def mark_tables(data: bytes) -> bytes:
     import olefile
 
     try:
-        with olefile.OleFileIO(data) as opened:
+        with olefile.OleFileIO(BytesIO(data)) as opened:
             main = opened.openstream(_MAIN).read()
             flags = unpack_from("<H", main, _FLAGS_AT)[0]
             table = opened.openstream("1Table" if flags & _USES_TABLE_1 else "0Table").read()

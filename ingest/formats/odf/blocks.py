@@ -159,15 +159,13 @@ class BlockReader:
 
     def _start_list(self, element: etree._Element) -> ListNumbers:
         style = attribute(element, "style-name")
-        continued = attribute(element, "continue-list")
-        earlier = self._lists.get(continued) if continued else None
+        earlier = self._lists.get(attribute(element, "continue-list"))
         if earlier is None and attribute(element, "continue-numbering") == "true":
             earlier = self._lists.get(f"style {style}")
         numbers = earlier or self.document.styles.make_list(style)
-        own_id = attribute(element, "id")
-        if own_id:
-            self._lists[own_id] = numbers
+        self._lists[attribute(element, "id")] = numbers
         self._lists[f"style {style}"] = numbers
+        self._lists.pop("", None)  # many lists have no id
         return numbers
 
     def _read_items(self, element: etree._Element, level: int, numbers: ListNumbers) -> Iterator[str]:

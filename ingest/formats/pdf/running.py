@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from itertools import chain, groupby, pairwise
+from itertools import chain, compress, groupby, pairwise
 
 from arag.ingest.formats.pdf.bold import usual_size
 from arag.ingest.formats.pdf.edges import MAX_PITCH, MIN_PAGES, Beside, Edge, Place, find_edges, min_feet
@@ -39,7 +39,7 @@ def without_running_lines(pages: Sequence[Sequence[Line]], titles: Iterable[str]
     headings = _headings(pages, titles)
     found: list[Edge] = []
     groups = _group_by_place(edges)
-    with_text = [number for number, page in enumerate(pages) if page]  # others may be scanned
+    with_text = list(compress(range(len(pages)), pages))  # others may be scanned
     for group in groups:
         found += _find_running(group, with_text, headings)
     found += _find_further_lines(found, edges)

@@ -62,7 +62,7 @@ def lay_out(rows: Sequence[Row], cell_text: CellText) -> list[list[str]]:
     One that spans all columns is a note: it stands beside them, so that it gets the name of none.
     """
     grid: list[list[str]] = []
-    columns = max((len(row.cells) for row in rows), default=0)
+    columns = max(map(_count_cells, rows), default=0)
     above: dict[int, str] = {}  # the text of the last cell that begins in each column
     for row in rows:
         before = _columns(row.properties, "gridBefore", 0)
@@ -75,10 +75,11 @@ def lay_out(rows: Sequence[Row], cell_text: CellText) -> list[list[str]]:
                 text = above.get(column, "")
             above[column] = text
             width = _columns(properties, "gridSpan", 1)
-            is_note = len(row.cells) == 1 and width >= columns > 1
-            texts += [""] * width if is_note else []
-            texts.append(text)
-            texts += [] if is_note else [""] * (width - 1)
+            padding = [""] * (width - 1)
+            if len(row.cells) == 1 < columns <= width:
+                texts += ["", *padding, text]
+            else:
+                texts += [text, *padding]
         grid.append(texts)
     return grid
 
@@ -102,8 +103,12 @@ def _has_style_of_header(properties: etree._Element | None, styles: Styles) -> b
     return shown_parts & _FIRST_ROW != 0
 
 
+def _count_cells(row: Row) -> int:
+    return len(row.cells)
+
+
 def _has_text(cell: etree._Element) -> bool:
-    return any((text.text or "").strip() for text in cell.iter("{*}t"))
+    return "".join(cell.itertext("{*}t", with_tail=False)).strip() != ""
 
 
 def _is_bold(row: Row) -> bool:

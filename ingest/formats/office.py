@@ -191,7 +191,7 @@ def _blocks(nodes: Sequence[_Node], extension: str) -> Iterator[str]:
     """Yield the texts of nodes, as in Markdown, and the tables whose rows are marked in them."""
     rows: list[list[str]] = []
     for node in nodes:
-        if CELL_END not in (node.get("text") or ""):
+        if CELL_END not in str(node.get("text")):
             block = _block(node, extension)
             if block:
                 yield from _take_table(rows)

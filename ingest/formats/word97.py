@@ -77,7 +77,7 @@ def mark_tables(data: bytes) -> bytes:
 def _sectors_of(opened: Any, name: str) -> Iterator[int]:
     """Yield the numbers of the sectors that have a stream, in order."""
     for entry in opened.direntries:
-        if entry is not None and entry.name == name and not entry.is_minifat:
+        if getattr(entry, "name", "") == name and not entry.is_minifat:
             sector = entry.isectStart
             for _ in range(0, entry.size, opened.sectorsize):
                 yield sector

@@ -277,6 +277,10 @@ class TestNames:
         html = f"<table><tr>{cells[0]}{cells[1]}</tr><tr>{cells[2]}{cells[3]}</tr></table>"
         assert read("a.html", html).text.split("\n")[-1] == last
 
+    def test_a_form_beside_the_labels_of_its_parts_has_no_names(self):
+        rows = "|Path|Where it is\n|Name|What it is\nOptions|List|It lists"
+        assert lines(rows)[-1] == "Options | List | It lists"
+
     def test_a_title_in_bold_beside_an_empty_cell_is_no_header(self, tmp_path):
         word = WordDocument()
         table = word.add_table(3, 2)

@@ -304,7 +304,8 @@ def _are_named_fields(rows: Sequence[Row]) -> bool:
 
 def _is_form(top: Sequence[Row], is_sheet: bool) -> bool:
     """Return whether rows of two cells are a form: names on the left, values of several kinds on the right."""
-    has_empty_corner = min(top[0]) > min(map(min, top))
+    start, *starts_below = map(min, top)
+    has_empty_corner = start > max(starts_below, default=start)
     columns = len(top[0]) + has_empty_corner
     if columns > FORM_COLUMNS:
         return False

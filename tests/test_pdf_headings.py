@@ -192,6 +192,22 @@ def test_an_outline_whose_entries_are_no_lines_of_the_pages_is_left_aside(read):
     assert headings(read, pages) == [f"# Of ships {letter}" for letter in "abcd"]
 
 
+def test_an_outline_of_appended_pages_does_not_hide_the_other_headings(read):
+    pages = Pages()
+    for name in ["Wheels", "Stones", "Weirs", "Dues"]:
+        pages.text(72, 760, name, 18, "Helvetica-Bold")
+        pages.lines(72, 730, ["The miller ground rye,", "and kept a ledger of it."])
+        pages.show()
+    for name in ["Warranty", "Licence"]:
+        pages.canvas.bookmarkPage(name, fit="XYZ", top=770)
+        pages.canvas.addOutlineEntry(name, name, 0)
+        pages.text(72, 760, name, 18, "Helvetica-Bold")
+        pages.lines(72, 730, ["The guild gives none."])
+        pages.show()
+    text = read("a.pdf", pages.finish()).text
+    assert re.findall("^# (.*)", text, re.MULTILINE) == ["Wheels", "Stones", "Weirs", "Dues", "Warranty", "Licence"]
+
+
 def test_where_the_outline_names_the_headings_a_numbered_item_is_none(read):
     pages = outlined(ENTRIES)
     pages.lines(72, 740, ["1. Oil of herrings, which the keeper", "3.2 Lamps"], font="Helvetica-Bold", pitch=40)

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 from functools import reduce
 from itertools import chain, islice
+from operator import attrgetter
 from typing import NamedTuple, TypeAlias
 
 import pypdfium2
@@ -102,7 +103,8 @@ class Outline:
 def read_outline(document: pypdfium2.PdfDocument, pages: Sequence[Sequence[Line]]) -> Outline:
     """Find the headings that the document's outline names.
 
-    An outline is left aside if less than half of its entries are lines of the pages to which they point.
+    An outline is left aside if less than half of its entries are lines of the pages to which they point, or if it
+    begins in the last half of the document, as one of pages that were appended.
     """
     bookmarks = _read_bookmarks(document)
     text_type = _find_text_type(pages)
@@ -117,7 +119,8 @@ def read_outline(document: pypdfium2.PdfDocument, pages: Sequence[Sequence[Line]
         else:
             others.append(bookmark)
     matches = len(titles)
-    if matches < _MIN_MATCHES or 2 * matches < len(bookmarks):
+    first_page = min(map(attrgetter("page"), bookmarks), default=0)
+    if matches < _MIN_MATCHES or 2 * matches < len(bookmarks) or 2 * first_page > len(pages):
         return Outline([list(page) for page in pages], unfound={}, titles=[])
     unfound: dict[int, list[Line]] = defaultdict(list)
     for bookmark in others:

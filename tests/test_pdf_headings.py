@@ -456,6 +456,17 @@ def test_the_number_of_a_chapter_above_its_title_of_the_outline_is_in_the_headin
     assert headings(read, pages) == ["# Chapter 1 Of mills", "# Anhang A Of dues", "# CHAPTER TWO Of carts", "# Rye"]
 
 
+def test_the_end_of_a_paragraph_that_names_an_appendix_is_no_part_of_the_next_title(read):
+    pages = Pages()
+    titles = ["4.1 Of the mill", "4.2 Of the wheel", "4.3 Of the weir"]
+    for title in titles:
+        pages.lines(72, 760, [f"All stones, and what is said {title}, are in", "Appendix A."])
+        pages.text(72, 690, title, 16, "Helvetica-Bold")
+        pages.lines(72, 660, [f"{line} {title}" for line in TEXT])
+        pages.show()
+    assert headings(read, pages) == [f"# {title}" for title in titles]
+
+
 @pytest.mark.parametrize("top", [715, None])
 def test_an_entry_of_the_outline_that_is_no_line_of_its_page_ends_the_section_above_it(read, top):
     pages = outlined(ENTRIES)

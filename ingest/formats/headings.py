@@ -129,6 +129,7 @@ def _is_label_of(label: Line, title: Line) -> bool:
             not label.level,
             not title.level,
             not title.is_entry,
+            not match_number(title.text),
             label.size <= title.size,
             label.bottom - title.top < _MAX_LABEL_GAP * title.size,
             LABEL_OF_PART.fullmatch(label.text),

@@ -217,7 +217,7 @@ class Outline:
 
 
 def _is_contents(name: str) -> bool:
-    """Return whether a heading stands above a list of contents only; a text may tell of tables."""
+    """Return whether a heading stands above a list of contents only; a text may be about tables."""
     return name.casefold() not in _TOPICS and is_heading_of_contents(name)
 
 

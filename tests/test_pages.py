@@ -109,6 +109,8 @@ def test_links_that_programs_write_beside_a_text_are_left_out(read, html):
 def test_numbers_of_lines_beside_code_are_left_out(read):
     row = "<table><tr><td><pre>7\n8\n9</pre></td><td><pre>a = 1\nb = 2\nc = 3</pre></td></tr></table>"
     assert "7" not in read("a.html", f"<h1>Code</h1>{row}").text
+    steps = row.replace("7\n8\n9", "7").replace("</table>", "<tr><td>8<td><pre>d = 4</pre></table>")
+    assert "7" in read("a.html", f"<h1>Code</h1>{steps}").text
     values = row.replace("7\n8\n9", "7\n8\n4")
     assert "7" in read("a.html", f"<h1>Code</h1>{values}").text
 

@@ -11,6 +11,7 @@ from typing import TypeAlias
 from lxml import etree
 
 from arag.ingest.formats.number_formats import is_time
+from arag.ingest.formats.package import to_int
 from arag.text.normalise import collapse_whitespace
 
 _VALUES = ("{*}val//{*}pt", "{*}yVal//{*}pt")
@@ -76,7 +77,7 @@ def _labels_by_number(series: etree._Element) -> dict[str, str]:
     for level in levels[1:]:
         groups = _texts_by_number(level, ["{*}pt"])
         group = ""
-        for number in sorted(texts, key=int):
+        for number in sorted(texts, key=_place):
             group = groups.get(number, group)
             texts[number] = f"{group} {texts[number]}".strip()
     code = series.findtext("{*}cat//{*}formatCode") or series.findtext("{*}xVal//{*}formatCode", "")
@@ -121,6 +122,10 @@ def _shown_value(value: str) -> str:
         return f"{float(value):.15g}"  # as many digits as Excel shows
     except ValueError:  # such as #N/A
         return value
+
+
+def _place(number: str) -> int:
+    return to_int(number, 0)
 
 
 def _shown_date(value: str) -> str:

@@ -58,7 +58,9 @@ _BESIDE_TEXT = etree.XPath(
     " | //span[@class = 'notable-traits'] | //*[contains(@class, 'out-of-band')] | //summary[@class = 'hideme']"
     " | //div[contains(@class, 'sphinxsidebar')]//ul[.//a][not(.//a[not(starts-with(@href, '#'))])]"
 )
-_BESIDE_CODE = etree.XPath("//td[following-sibling::td[.//pre]]")
+_BESIDE_CODE = etree.XPath(  # in the only row of a table
+    "//tr[not(preceding-sibling::tr or following-sibling::tr)]/td[following-sibling::td[.//pre]]"
+)
 _PERMALINKS = etree.XPath(
     "//a[contains(@href, '#')][contains(@class, 'headerlink') or ancestor::*[self::h1 or self::h2 or self::h3"
     " or self::h4 or self::h5 or self::h6 or self::dt or self::caption or self::figcaption]]"

@@ -348,7 +348,7 @@ def _advise(path: Path) -> str:
     if text and extension in _TABLES:
         return f"to read it as a table: --as {extension}=.tsv"
     if text:
-        return f"to read it as {_name_kind(inner)}"
+        return f"to read it as {_name_kind(inner, text)}"
     return "give its text, or a reader of yours in Python (readers=)"
 
 
@@ -356,10 +356,12 @@ def _is_picture(path: Path) -> bool:
     return path.suffix.lower() in PICTURES
 
 
-def _name_kind(path: Path) -> str:
+def _name_kind(path: Path, text: str) -> str:
     """Return as what to read a text, with the option for it: a page may have its language behind `.html`."""
     extension = path.suffix.lower()
     for name in path.suffixes[:-1]:
         if name.lower() in _PAGES:
             return f"a web page: --as {extension}={name.lower()}"
+    if text.lstrip().startswith("<"):
+        return f"text without its markup: --as {extension}=.html"
     return f"text: --as {extension}=.txt"

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 _SAMPLE_SENTENCES = 64  # at least, that are embedded for an estimate...
 _SAMPLE_SECONDS = 3.0  # ...unless that takes longer
 _ROUND_SENTENCES = 16  # of the sample, for each core, that are embedded together
+_STORING = 6.5e-4  # seconds, for a sentence: beside its embedding
 _MIN_SENTENCES = 2_000  # to be embedded: fewer take less than a minute
 
 Change: TypeAlias = Literal["new", "changed", "unchanged"]
@@ -196,8 +197,8 @@ class _Sample:
         except ModelError:  # a damaged file: the ingestion says so
             return None, None
         by_character, slowdown = self._measure(chosen)
-        embedding = by_character * self._characters
-        return embedding + reading / slowdown, embedding * slowdown + reading
+        writing = by_character * self._characters + _STORING * self._sentences
+        return writing + reading / slowdown, writing * slowdown + reading
 
     def _measure(self, embedder: Embedder) -> tuple[float, float]:
         """Embed the sample, and return the seconds a character if nothing else runs, and how much slower it is now."""

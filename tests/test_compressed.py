@@ -42,13 +42,16 @@ def test_a_file_in_gzip_is_read_like_what_it_holds(read, name, data):
 def test_its_document_has_its_name_and_the_kind_of_what_it_holds(tmp_path):
     folder = tmp_path / "docs"
     folder.mkdir()
-    for name, data in {"guide.txt.gz": b"It is lit.", "lamps.html.gz": PAGE, "old.md": b"It is dark."}.items():
+    files = {"guide.txt.gz": b"It is lit.", "lamps.html.gz": PAGE, "old.md": b"It is dark."}
+    files["changelog.Debian.amd64.gz"] = b"It is new."
+    for name, data in files.items():
         folder.joinpath(name).write_bytes(gzip.compress(data) if name.endswith(".gz") else data)
     place = tmp_path / "index"
     run_ingest(folder, place, embedder=HashEmbeddings())
     with open_index(place, embedder=HashEmbeddings()) as index:
         listed = [(document.id, document.title, document.kind) for document in index.list_documents().documents]
-    assert listed == [("guide.txt.gz", "guide", "txt"), ("lamps.html.gz", "Lamps", "html"), ("old.md", "old", "md")]
+    assert [kind for id_, _, kind in listed if id_.startswith("changelog")] == ["txt"]
+    assert listed[1:] == [("guide.txt.gz", "guide", "txt"), ("lamps.html.gz", "Lamps", "html"), ("old.md", "old", "md")]
 
 
 def packed(data: bytes) -> bytes:

@@ -106,6 +106,12 @@ def test_a_link_without_words_shows_the_title_of_a_part_in_another_file(read, na
     assert content.text == f"# Lamps\n\nSee {title}."
 
 
+def test_a_notice_in_a_file_of_its_own_is_read(read):
+    notice = "<legalnotice id='legal'><para>You may copy the handbook.</para></legalnotice>"
+    doctype = '<!DOCTYPE refentry PUBLIC "-//OASIS//DTD DocBook XML V4.3//EN" "docbookx.dtd">'
+    assert read("legal.xml", f"<?xml version='1.0'?>{doctype}{notice}").text == "You may copy the handbook."
+
+
 def test_entities_are_found_only_in_definitions_beside_the_file(tmp_path):
     (tmp_path / "names.dtd").write_text('<!ENTITY app "<application>Lampyr</application>">')
     (tmp_path / "secret.txt").write_text("Secret")

@@ -180,7 +180,7 @@ class TestMarkdown:
         content = read(
             "a.md",
             '---\ntitle: "The \\"Title\\""\nauthor: Ann Lee  # the elder\nyear: 1824\ndraft: true\nempty:\n'
-            "date: 2024-02-30\nat: 12:30\ncountry: NO\n"
+            "date: 2024-02-30\nat: 12:30\ncountry: NO\nrun: '`r Sys.Date()`'\n"
             "tags: [a, b]\nlist:\n  - more: {x: [1, 2]}\n---\n\n# Heading\n\nBody.\n",
         )
         assert (content.title, content.text) == ('The "Title"', "# Heading\n\nBody.\n")

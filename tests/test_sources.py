@@ -113,6 +113,7 @@ class TestPaths:
             ("clock.page", "<page><title>Clock", "convert it to .html, as yelp-build does"),
             ("print.ps", "%!PS-Adobe-3.0", "convert it to .pdf"),
             ("table.tab", "a\tb", "to read it as a table: --as .tab=.tsv"),
+            ("wheel.svg", "<?xml?><svg><text>Oak", "to read it as text without its markup: --as .svg=.html"),
         ],
     )
     def test_what_to_do_with_a_file_without_a_reader_is_told(self, name, text, advice):

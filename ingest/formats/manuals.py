@@ -97,6 +97,8 @@ def read_manual(path: Path) -> Content:
     names: _Names = {}
     for element in root.iter(etree.Element):
         names[element] = local_name(element)
+    if names[root] in _LEFT_OUT:  # a part in a file of its own, such as a notice
+        names[root] = "section"
     for link in root.iter(*map("{{*}}{}".format, _LINKS)):
         if not "".join(link.itertext()).strip():
             link.text = _link_text(link, path)

@@ -41,6 +41,7 @@ from arag.ingest.outline import HEADING_LINE, escape_underlines
 _MAX_FRONT_MATTER = 50_000  # characters: more than any page's fields take, and few enough to parse in a moment
 
 _FRONT_MATTER = re.compile(r"---[^\S\n]*\n(?=[^\n]*\S)(.*?)^(?:---|\.\.\.)[^\S\n]*$", re.DOTALL | re.MULTILINE)
+_R_CODE = re.compile(r"`r [^`]*`")  # whose value is known when it runs only
 _FORM_FEED = "\f"
 COLOURS = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)")  # and links, of terminals
 _OVERSTRUCK = re.compile(r"[^\n]\x08")  # manual pages print a letter twice for bold type, or over a line
@@ -234,7 +235,8 @@ def _split_front_matter(text: str) -> tuple[dict[str, JSON], str]:
         return {}, text
     if not isinstance(fields, dict):
         return {}, text
-    return fields, text[match.end() :].lstrip("\n")
+    known = {name: value for name, value in fields.items() if not _R_CODE.fullmatch(str(value))}
+    return known, text[match.end() :].lstrip("\n")
 
 
 class _FrontMatterLoader(yaml.SafeLoader):

@@ -33,6 +33,8 @@ _MAX_VALUE = 60  # characters of a value: longer ones are texts
 _MAX_SHOWN = 100  # characters of a wrong value in a message
 _EXTENSION = re.compile(r"\.([A-Za-z][A-Za-z0-9]{0,7})")
 _HOST = re.compile(r"[a-z][a-z0-9+.-]*://[^/?#]*", re.IGNORECASE)
+_NAMES_OF_TEXTS = frozenset("authors changelog changes copyright faq install news readme todo".split())
+_MARKUP = frozenset("adoc asciidoc csv docx htm html json markdown md odt org pdf rst rtf tex xhtml xml".split())
 _SPELLINGS = {
     "htm": "html",
     "xhtml": "html",
@@ -116,6 +118,9 @@ def _find_kind(name: str) -> str:
     path = _HOST.sub("", name).removesuffix(".gz")  # a host ends in a dot and letters, too
     found = _EXTENSION.fullmatch(PurePath(path).suffix)
     extension = found[1].lower() if found else ""
+    base = PurePath(path).name.partition(".")[0]
+    if base.lower() in _NAMES_OF_TEXTS and extension not in {"", *_MARKUP}:
+        return "txt"  # such as README.cookie and changelog.Debian.amd64
     return _SPELLINGS.get(extension, extension)
 
 

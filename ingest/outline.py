@@ -10,6 +10,7 @@ from arag.text.normalise import CELL_BOUNDARY, CUT, HEADING_BOUNDARY, collapse_w
 from arag.text.units import is_unit_note
 
 BARE = 7  # the level of a heading that is a plain line, below the six of Markdown
+_IN_SECTION = 20  # of one without a number, below those of sections
 
 # Lines that give a text its structure, as in Markdown.
 HEADING_LINE = re.compile(r" {0,3}(#{1,6})\s")
@@ -55,7 +56,9 @@ _NUMBER = r"(?:(?:(?:Item |Note |Part )?\d[\d.]*|[A-Z](?:\.\d+)+)\s+)"
 # A line by itself is a heading if it begins with a capital, has no numbers other than its own and years, and does not
 # go on.
 _PLAIN_HEADING = re.compile(rf"(?!(?i:{_LABEL})\Z){_NUMBER}?(?=\w)[^\Wa-z\d_](?:\D|\b(?:19|20)\d\d\b)+(?<![,;、，；])")
-_SECTION_NUMBER = re.compile(r"(\d{1,2}(?:\.\d{1,2})*)\.?\s")
+_EAST_ASIAN_CHAPTER = re.compile(r"[第제]\s?(\d{1,2})\s?[章节節部編编장절]")
+_APPENDIX = re.compile(r"[A-Z]\.\s")
+_SECTION_NUMBER = re.compile(r"(?<![\w.])(\d{1,2}(?:\.\d{1,2})*)\.?\s")
 _FIELD = re.compile(r"[^\W\d_]+: ")  # in small letters, as in `Status: closed until spring`; titles have capitals
 # Who made it, as in `Written and kept: Ann Lee (2005-2010)`: a label in small letters, and a name with capitals. Files
 # with the rights in a package have other labels.
@@ -88,6 +91,7 @@ class Outline:
         self._headings: list[tuple[int, str]] = []  # level and name
         self._number: list[int] = []  # of the last plain heading that has one
         self._levels_above_numbers: set[int] = set()  # of the marked headings before the first number
+        self._has_sections = False  # whether some are certain, so that their numbers give the levels
         self._header = ""  # of the current table
         self._follows_years = False  # whether the row before has years as data
 
@@ -102,12 +106,17 @@ class Outline:
         Args:
             level: A level of Markdown, 1 to 6, or `BARE`. A `BARE` line that does not look like a heading is ignored.
             line: The heading's line.
-            is_certain: Whether it is one, whatever it looks like.
+            is_certain: Whether it is one, whatever it looks like. With a number such as 2.1, it is below its chapter.
         """
         name = name_of(line)
         is_bare = level == BARE
         if is_bare and not is_certain and not self.is_plain_heading(name):
             return self.path
+        if is_certain:
+            level += len(_parts_of_number(name)) - 1
+            self._has_sections = True
+        elif is_bare and self._has_sections and not _APPENDIX.match(name):
+            level = _IN_SECTION
         if is_bare:
             self._count_on(name)
         elif not self._number:
@@ -131,14 +140,19 @@ class Outline:
 
         Marked headings that also stand above the first number are parts, which divide the numbers.
         """
-        match = _SECTION_NUMBER.match(name)
-        if match is None:
+        if not _SECTION_NUMBER.match(name):
             return
-        parts = match[1].split(".")
-        number = list(map(int, parts))
-        if self._number and number > self._number:
-            self._headings = [heading for heading in self._headings if heading[0] in self._levels_above_numbers]
+        number = _parts_of_number(name)
+        if self._has_sections or (self._number and number > self._number):
+            self._headings = [heading for heading in self._headings if self._is_above(heading, number)]
         self._number = number
+
+    def _is_above(self, heading: tuple[int, str], number: list[int]) -> bool:
+        """Return whether a heading is of a part, or of the chapter of a number."""
+        level, name = heading
+        own = _parts_of_number(name)
+        is_chapter = level >= BARE and own == number[: len(own)] != number
+        return is_chapter or level in self._levels_above_numbers
 
     def goes_on(self, line: str) -> bool:
         """Return whether a line begins with the number of the next section: 2.3, 3 or 2.2.1 after 2.2."""
@@ -214,6 +228,12 @@ class Outline:
         if are_others:
             self._follows_years = True
         return not self._follows_years
+
+
+def _parts_of_number(name: str) -> list[int]:
+    """Return the parts of the number of a section or a chapter: 2 and 1 of `2.1 Oats`, and 3 of `Chapter 3. Rye`."""
+    match = _SECTION_NUMBER.search(f"{name} ") or _EAST_ASIAN_CHAPTER.match(name)
+    return list(map(int, match[1].split("."))) if match else [0]
 
 
 def _is_contents(name: str) -> bool:

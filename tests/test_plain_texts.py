@@ -870,11 +870,12 @@ CONTENTS = (
 @pytest.mark.parametrize("chapter", ["Chapter", "Hoofdstuk", "Глава"])
 def test_all_sections_that_the_contents_name_are_headings(read, chapter):
     found = headings(read("a.txt", CONTENTS.format(chapter=chapter)).text, headings_apart=True)
-    assert found["Oats are."] == "1.1. What is ground here?"
-    assert found["Stones are not."].startswith("1.2. Which grains are not ground by the mill at all?")
+    first = f"{chapter} 1. Grain"
+    assert found["Oats are."] == f"{first} > 1.1. What is ground here?"
+    assert found["Stones are not."].startswith(f"{first} > 1.2. Which grains are not ground by the mill at all?")
     assert found["Wait for it."] == found["Stones are not."]
-    assert found["It is late."] == "1.3. rye"
-    assert found["It is dear."] == "1.3.1. Old rye"
+    assert found["It is late."] == f"{first} > 1.3. rye"
+    assert found["It is dear."] == f"{first} > 1.3. rye > 1.3.1. Old rye"
     assert found["Ann may."] == f"{chapter} 2. The wheel, and who may turn it"
 
 
@@ -887,7 +888,8 @@ def test_a_chapter_goes_on_below_its_own_contents(read, chapter):
         f"Mill\n\n\n{contents}1. Korn\n\nIt is dear.\n\n{own}2.1. Hafer\n\nIt is late.\n\n2.2. Roggen\n\nIt is wet.\n"
     )
     found = headings(read("a.txt", text).text, headings_apart=True)
-    assert (found["Oats are ground."], found["It is late."]) == (chapter.replace("\xa0", " "), "2.1. Hafer")
+    shown = chapter.replace("\xa0", " ")
+    assert (found["Oats are ground."], found["It is late."]) == (shown, f"{shown} > 2.1. Hafer")
 
 
 @pytest.mark.parametrize("last", ["2.3. Who may turn the wheel of the mill after dark", "第3章风车"])
@@ -899,6 +901,23 @@ def test_many_sections_that_follow_each_other_are_headings(read, last):
     assert found["Text of Rye is late."] == "1.2 Rye is late"
     assert found["Text of Ponds."] == "2.1 Ponds"
     assert found["Ann may."] == last
+
+
+def test_sections_are_below_their_own_chapters_only(read):
+    titles = ["1. Grain", "1.1. Oats", "2. Wheels", "Rationale", "2.1. Of oak", "3.1. Of stone", "B. Use of words"]
+    contents = "\n".join(title for title in titles if title[0].isdigit())
+    names = ["Ann", "Bob", "Cara", "Dan", "Eva", "Finn", "Gus"]
+    sections = "".join(f"{title}\n\nIt is {name} who tells.\n\n" for title, name in zip(titles, names, strict=True))
+    found = headings(read("a.txt", f"Mill\n\n\nContents\n\n{contents}\n\n{sections}").text, headings_apart=True)
+    assert [found[f"It is {name} who tells."] for name in names] == [
+        "1. Grain",
+        "1. Grain > 1.1. Oats",
+        "2. Wheels",
+        "2. Wheels > Rationale",
+        "2. Wheels > 2.1. Of oak",
+        "3.1. Of stone",
+        "B. Use of words",
+    ]
 
 
 def test_a_heading_ends_above_what_may_be_the_next_section(read):

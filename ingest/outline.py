@@ -115,7 +115,7 @@ class Outline:
         if is_certain:
             level += len(_parts_of_number(name)) - 1
             self._has_sections = True
-        elif is_bare and self._has_sections and not _APPENDIX.match(name):
+        elif all([is_bare, self._has_sections, not _APPENDIX.match(name)]):
             level = _IN_SECTION
         if is_bare:
             self._count_on(name)
@@ -152,7 +152,7 @@ class Outline:
         level, name = heading
         own = _parts_of_number(name)
         is_chapter = level >= BARE and own == number[: len(own)] != number
-        return is_chapter or level in self._levels_above_numbers
+        return level in self._levels_above_numbers or is_chapter
 
     def goes_on(self, line: str) -> bool:
         """Return whether a line begins with the number of the next section: 2.3, 3 or 2.2.1 after 2.2."""

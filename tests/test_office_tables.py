@@ -277,6 +277,12 @@ class TestNames:
         html = f"<table><tr>{cells[0]}{cells[1]}</tr><tr>{cells[2]}{cells[3]}</tr></table>"
         assert read("a.html", html).text.split("\n")[-1] == last
 
+    def test_rows_of_notes_above_the_names_of_columns(self):
+        notes = "|of those|||in the|layout\nwhich is really||||a|thing\nI will|keep notes||||here"
+        rows = f"{notes}\nName|Job|Age|Kids|Born|Died\nAda|miller|36|yes|1815|1852\nBob|keeper|40|no|1816|1856"
+        last = "Name: Bob | Job: keeper | Age: 40 | Kids: no | Born: 1816 | Died: 1856"
+        assert lines(rows, sheet=True)[-1] == last
+
     def test_a_form_beside_the_labels_of_its_parts_has_no_names(self):
         rows = "|Path|Where it is\n|Name|What it is\nOptions|List|It lists"
         assert lines(rows)[-1] == "Options | List | It lists"

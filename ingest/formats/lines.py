@@ -135,10 +135,8 @@ def _join_divided_words(text: str, words: AbstractSet[str]) -> str:
         word = f"{first}{second}"
         is_known = len(word) >= _MIN_KNOWN and word.lower() in words
         is_compound = f"{first}-{second}".lower() in words
-        may_be_divided = hyphen != "-"
-        if divides_words and not is_compound:
-            may_be_divided = may_be_divided or _has_part(first, second, words)
-        is_certain = may_be_divided and f"{first[-1]}{second[0]}".islower()
+        is_divided = all([divides_words, not is_compound, _has_part(first, second, words)])
+        is_certain = any([hyphen != "-", is_divided]) and f"{first[-1]}{second[0]}".islower()
         if not (is_known or is_certain):
             return match[0]
         if is_compound and not is_known:

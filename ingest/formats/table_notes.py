@@ -9,12 +9,14 @@ from itertools import takewhile
 from arag.ingest.formats.cell_kinds import TEXT, kind_of, kinds_of
 from arag.ingest.formats.table_headers import Row, divide, find_above_row_names, names_columns
 
+_MIN_NOTES = 3  # rows
+
 
 def count_notes(top: Sequence[Row]) -> int:
     """Return how many of a table's first rows are notes above it, which fill few of its columns."""
-    settings = _count_settings(top)
-    if settings:
-        return settings
+    above_names = _count_settings(top) or _count_rows_of_notes(top)
+    if above_names:
+        return above_names
     width = _usual_width(top)
     first_column = min(map(min, top))
     for number, row in enumerate(top):
@@ -44,6 +46,22 @@ def _count_settings(top: Sequence[Row]) -> int:
         return 0
     has_value = any(map(_ends_with_value, top[: len(settings)]))
     return len(settings) if has_value else 0
+
+
+def _count_rows_of_notes(top: Sequence[Row]) -> int:
+    """Return how many rows of texts are above the names of all columns, if groups of columns have fewer."""
+    widths = list(map(len, top))
+    place = widths.index(max(widths))
+    names, *rows = top[place:]
+    are_notes = all(
+        [
+            place >= _MIN_NOTES,
+            *map(_are_texts, top[: place + 1]),
+            names_columns(names),
+            not all(map(_are_texts, rows[:1])),
+        ]
+    )
+    return place if are_notes else 0
 
 
 def _are_texts(row: Row) -> bool:

@@ -303,3 +303,11 @@ def test_contents_that_begin_or_end_with_a_part_of_a_book_are_found_beside_its_t
         (found,) = find_lists(part)
         assert entries in part[found.start : found.stop]
     assert find_lists(f"{notice}{entries}\n\nAll of it is said to be in force until the summer.") == ()
+
+
+def test_the_first_section_below_long_contents_is_not_part_of_them():
+    entries = "\n".join(f"{number}.1 {name} {5 * number}" for number, name in enumerate(CHAPTERS * 4, 1))
+    section = "1.1 Introduction\n\nThe ropewalk of the harbour is as old as the mole, and both are kept by the guild."
+    text = f"{entries}\n\n{section}"
+    start = text.index(section)
+    assert find_lists(text, "", [(0, "Contents"), (start, "1.1 Introduction")]) == (range(start),)

@@ -99,10 +99,21 @@ def find_lists(text: str, title: str = "", headings: Sequence[tuple[int, str]] =
         headings: Where sentences start, and the headings above each.
     """
     part = _Part(text, title, headings)
-    whole = range(len(text))
+    whole = range(_find_end(part))
     if _is_list(_read_page(part, whole)):
         return (whole,)
     return tuple(run for run in _split_runs(text) if _is_list_in_text(part, run))
+
+
+def _find_end(part: _Part) -> int:
+    """Return where the first section that is named as contents ends, or else where the part does."""
+    is_in_contents = False
+    for start, heading in part.headings:
+        was_in_contents = is_in_contents
+        is_in_contents = any(map(_is_heading_of_list, heading.split(HEADING_BOUNDARY)))
+        if was_in_contents and not is_in_contents:
+            return start
+    return len(part.text)
 
 
 def cut_out(text: str, runs: Iterable[range]) -> str:

@@ -28,6 +28,7 @@ from arag.retrieval.search.contents import find_listed, is_in_contents, name_ent
 from arag.retrieval.search.suggestions import find_closest
 from arag.retrieval.types import Chunk, Hit, KeywordReport, KeywordResults, ReadResults, SemanticResults
 from arag.text.contents import name_section
+from arag.text.languages import COMMON_WORDS
 from arag.text.marks import without_marks
 from arag.text.normalise import CUT, HEADING_BOUNDARY, searchable
 from arag.text.words import list_terms, list_words
@@ -109,8 +110,9 @@ class _Terms(NamedTuple):
 
 
 def _weigh_terms(index: Index, query: str) -> _Terms:
-    asked = list_terms(query)[:_MOST_TERMS] or [query]
-    frequencies = index.keyword_search(asked, 1, ranking="bm25").document_frequency
+    terms = list_terms(query)
+    asked = [term for term in terms if term not in COMMON_WORDS] or terms or [query]
+    frequencies = index.keyword_search(asked[:_MOST_TERMS], 1, ranking="bm25").document_frequency
     all_chunks = index.info().chunks
     weights: dict[str, float] = {}
     total = 0.0

@@ -212,6 +212,8 @@ def test_a_text_named_as_related_stays_above_links(read, related, kept):
     [
         250 * "<div role=navigation>" + 20_000 * "<a><b>Lamps</b></a>",
         100 * "<table>" + 3_000 * "<tr><td class=a>Rye</td></tr>" + "<style>.a{font-weight:bold}</style>",
+        f"<table>{20 * ('<tr>' + 1_500 * '<td>7')}</table>",
+        f"<table>{20_000 * '<tr><td>7<td><pre>Rye</pre>'}</table>",
     ],
 )
 def test_elements_within_each_other_are_read_at_once(page):

@@ -270,6 +270,12 @@ class TestReasons:
         assert content.text.split("\n\n")[:2] == ["The lease ends.", "\n".join(lines)]
         assert "|" not in content.text.split("\n\n")[2]
 
+    def test_a_damaged_table_of_pieces_leaves_the_text_of_an_old_document(self, read):
+        data = make_document(("The lease ends in May.\r", PLAIN), ("Name\a", CELL), ("\a", ROW_END))
+        place = data.index(struct.pack("<2I", 0, 29))  # how long the text is
+        damaged = data[:place] + struct.pack("<2I", 0, 2_000_000) + data[place + 8 :]
+        assert "The lease ends in May." in read("a.doc", damaged).text
+
     def test_an_email_of_outlook(self, read):
         subject = "The lease of the mill".encode("utf-16-le").ljust(4096, b"\0")
         body = ("It ends in May.\r\n" * 140).encode("utf-16-le")

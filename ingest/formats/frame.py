@@ -226,15 +226,15 @@ def _is_links(element: etree._Element) -> bool:
 def is_sidebar(cell: etree._Element) -> bool:
     """Return whether a cell of a table has several links and hardly anything else, beside a cell with other text."""
     links = len(list(cell.iter("a")))
+    if links < _MIN_SIDEBAR_LINKS or not _is_links(cell):
+        return False
     others = [*cell.itersiblings("td"), *cell.itersiblings("td", preceding=True)]
-    with_text = filter(_has_text, others)
-    return all(
-        [
-            links >= _MIN_SIDEBAR_LINKS,
-            _is_links(cell),
-            any(filterfalse(_is_links, with_text)),
-        ]
-    )
+    return not all(map(_has_links_only, others))
+
+
+def _has_links_only(cell: etree._Element) -> bool:
+    """Return whether a cell has no text beside its links."""
+    return _is_links(cell) or not _has_text(cell)
 
 
 def _count_letters(element: etree._Element) -> int:

@@ -9,6 +9,7 @@ from typing import Any
 from lxml import etree
 
 from arag.ingest.boundaries import ENDS
+from arag.ingest.formats.package import to_int
 from arag.text.normalise import collapse_whitespace
 
 _HIDDEN_BY_STYLE = re.compile(r"(?:^|;)\s*(?:display\s*:\s*none|visibility\s*:\s*hidden)\b", re.IGNORECASE)
@@ -58,9 +59,7 @@ _BESIDE_TEXT = etree.XPath(
     " | //span[@class = 'notable-traits'] | //*[contains(@class, 'out-of-band')] | //summary[@class = 'hideme']"
     " | //div[contains(@class, 'sphinxsidebar')]//ul[.//a][not(.//a[not(starts-with(@href, '#'))])]"
 )
-_BESIDE_CODE = etree.XPath(  # in the only row of a table
-    "//tr[not(preceding-sibling::tr or following-sibling::tr)]/td[following-sibling::td[.//pre]]"
-)
+_BESIDE_CODE = etree.XPath("//pre/ancestor::td[1]/preceding-sibling::td")
 _PERMALINKS = etree.XPath(
     "//a[contains(@href, '#')][contains(@class, 'headerlink') or ancestor::*[self::h1 or self::h2 or self::h3"
     " or self::h4 or self::h5 or self::h6 or self::dt or self::caption or self::figcaption]]"
@@ -86,12 +85,18 @@ def find_hidden(page: etree._Element) -> set[etree._Element]:
 
 
 def _numbers_lines(cell: etree._Element) -> bool:
-    """Return whether a cell has nothing but the numbers of the lines of code beside it."""
+    """Return whether a cell has nothing but the numbers of the lines of code beside it, in the only row of a table."""
+    row = cell.getparent()
     numbers = "".join(cell.itertext()).split()
-    if not numbers or not numbers[0].isdecimal():
-        return False
-    first = int(numbers[0])
-    return numbers == [str(first + place) for place in range(len(numbers))]
+    first = to_int("".join(numbers[:1]), -1)
+    return all(
+        [
+            first >= 0,
+            row.getprevious() is None,
+            row.getnext() is None,
+            numbers == list(map(str, range(first, first + len(numbers)))),
+        ]
+    )
 
 
 def _find_alternatives(page: etree._Element) -> set[etree._Element]:

@@ -6,15 +6,16 @@ stands in the properties of paragraphs. The names below are those of Microsoft's
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from bisect import bisect
+from collections.abc import Iterable, Iterator, Sequence
 from io import BytesIO
 from struct import Struct, error, unpack_from
 from typing import Any, NamedTuple
 
 CELL_END = "\x7f"  # in the text: no person types it
 
-_CELL_OR_ROW = "\a"
-_LINE_ENDS = "\r\v"
+_CELL_OR_ROW = b"\a"
+_MARKS = frozenset((_CELL_OR_ROW, b"\r", b"\v"))
 _MAIN = "WordDocument"
 _FLAGS_AT = 0x0A
 _USES_TABLE_1 = 0x0200
@@ -61,9 +62,11 @@ def mark_tables(data: bytes) -> bytes:
             sectors = list(_sectors_of(opened, _MAIN))
             size = opened.sectorsize
         pieces = list(_read_pieces(main, table))
+        paragraphs = sorted(_read_paragraphs(main, table))
+        if sum(piece.end - piece.start for piece in pieces) > len(main):
+            return data  # they overlap
         marked = bytearray(main)
-        for paragraph in _read_paragraphs(main, table):
-            _mark(marked, paragraph, pieces)
+        _mark(marked, pieces, paragraphs)
     except (error, IndexError, OSError):  # damaged: another reader may be less strict
         return data
     file = bytearray(data)
@@ -94,18 +97,18 @@ def split_rows(text: str) -> Iterator[list[str] | str]:
             yield rest
 
 
-def _mark(main: bytearray, paragraph: _Paragraph, pieces: list[_Piece]) -> None:
-    """Replace the marks in a paragraph: at the ends of cells and rows, of lines, and of paragraphs in a cell."""
+def _mark(main: bytearray, pieces: Iterable[_Piece], paragraphs: Sequence[_Paragraph]) -> None:
+    """Replace the marks in the text: at the ends of cells and rows, of lines, and of paragraphs in a cell."""
+    starts = [paragraph.start for paragraph in paragraphs]
     for piece in pieces:
-        start = max(paragraph.start, piece.start)
-        end = min(paragraph.end, piece.end)
-        for place in range(start, end, piece.width):
-            if piece.width == 2 and main[place + 1]:
+        for place in range(piece.start, piece.end, piece.width):
+            character = bytes(main[place : place + piece.width]).rstrip(b"\0")
+            if character not in _MARKS:
                 continue
-            character = chr(main[place])
+            is_in_cell = paragraphs[bisect(starts, place) - 1].is_in_cell
             if character == _CELL_OR_ROW:
-                main[place] = ord(CELL_END if paragraph.is_in_cell else "\r")
-            elif paragraph.is_in_cell and character in _LINE_ENDS:
+                main[place] = ord(CELL_END if is_in_cell else "\r")
+            elif is_in_cell:
                 main[place] = ord(" ")
 
 
